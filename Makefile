@@ -1,0 +1,41 @@
+# make install | test | certify | lint | test-all | bench | contract
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+# One thread per worker: two workers with two BLAS threads each only fight.
+ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
+
+.PHONY: install test test-all certify lint bench contract clean
+
+install: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+test: install
+	$(ONE) $(BIN)/python -m pytest -q -n $(JOBS) -m "not full"
+
+test-all: install
+	$(ONE) $(BIN)/python -m pytest -q -n $(JOBS)
+
+certify: install
+	$(ONE) $(BIN)/mklopt certify --jobs $(JOBS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install
+	$(BIN)/python -m mklopt.bench
+
+contract: install
+	$(ONE) $(BIN)/python -m mklopt.reference.contract --jobs $(JOBS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,92 @@
+"""Squared block norms: ½‖u‖_q² and its first member, ½(Σu)²."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Array, Formulation, check_range
+from .norms import (
+    INF,
+    declared_norm,
+    dual_exponent,
+    norm,
+    norm_gradient,
+    prox_norm,
+)
+
+
+class SquaredBlockNorm(Formulation):
+    """½‖u‖_q² for a block exponent given by the subclass: the shared closed forms."""
+
+    exact: ClassVar[bool] = True
+
+    @property
+    def exponent(self) -> float:
+        """The block exponent q."""
+        raise TypeError(f"{type(self).__name__} states no block exponent")
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        return 0.5 * cp.square(declared_norm(u, self.exponent))
+
+    def value(self, u: Array) -> float:
+        return 0.5 * norm(u, self.exponent) ** 2
+
+    def conjugate(self, v: Array) -> float:
+        return 0.5 * norm(v, dual_exponent(self.exponent)) ** 2
+
+    def weights(self, u: Array) -> Array:
+        q = self.exponent
+        if q == 2:
+            return np.ones_like(u)
+        if not np.any(u):
+            return np.zeros_like(u)
+        if q > 2:  # an unused kernel costs nothing at first order: no finite weight
+            slope = norm(u, q) * norm_gradient(u, q)
+            return np.divide(u, slope, out=np.full(len(u), INF), where=slope > 0)
+        return np.asarray((u / norm(u, q)) ** (2 - q))
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        q = self.exponent
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        if q <= 2:
+            return prox_norm(u, step, q, slope=lambda N: N)
+        # Moreau in the metric of the steps: u − step · prox of the dual at u/step.
+        return u - step * prox_norm(u / step, 1 / step, dual_exponent(q), lambda N: N)
+
+
+@dataclass(frozen=True)
+class BlockNorm(SquaredBlockNorm):
+    """Ω(u) = ½‖u‖_q², 1 ≤ q ≤ ∞: q = 1 sparse, q = 2 the plain sum, q = ∞ the worst.
+
+    Dual: ½‖v‖²_{q*}. Reference: Kloft et al. (2011), section 3.
+    """
+
+    q: float = 1.5
+
+    def __post_init__(self) -> None:
+        check_range("BlockNorm", "q", self.q, 1.0, INF)
+
+    @property
+    def exponent(self) -> float:
+        return self.q
+
+    @classmethod
+    def examples(cls, M: int) -> list[Formulation]:
+        return [cls(q) for q in (1.0, 2**0.5, 2.0, 3.0, INF)]
+
+
+@dataclass(frozen=True)
+class BlockL1(SquaredBlockNorm):
+    """Ω(u) = ½(Σ u_m)²: the sparse ℓ1-MKL of Bach et al. and of SimpleMKL.
+
+    Dual: ½ max v². Meets GroupLasso along C. Reference: Rakotomamonjy et al. (2008).
+    """
+
+    @property
+    def exponent(self) -> float:
+        return 1.0

@@ -1,0 +1,61 @@
+"""Sums of powers of block norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Array, Formulation, check_range
+from .norms import dual_exponent, power_step
+
+
+@dataclass(frozen=True)
+class BlockPower(Formulation):
+    """Ω(u) = ½ Σ u_m^q, 1 ≤ q < ∞: a block norm without its outer square.
+
+    Dual: Σ ½(q − 1)(2v/q)^{q*}, from the scalar sup of v u − ½u^q at u = (2v/q)^{q*−1}.
+    Meets BlockNorm(q) along C. Reference: Kloft et al. (2011), section 3.
+    """
+
+    q: float = 1.5
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_range("BlockPower", "q", self.q, 1.0, 1e6)
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        if self.q in (1, 2):
+            return 0.5 * (cp.sum(u) if self.q == 1 else cp.sum_squares(u))
+        return 0.5 * cp.sum(cp.power(u, self.q, approx=False))
+
+    def value(self, u: Array) -> float:
+        return 0.5 * float(np.sum(u**self.q))
+
+    def conjugate(self, v: Array) -> float:
+        q = self.q
+        if q == 1:
+            return 0.0 if np.max(v) <= 0.5 else np.inf
+        with np.errstate(over="ignore"):  # p near 1: a steep wall is +inf in float64
+            return float(np.sum(0.5 * (q - 1) * (2 * v / q) ** dual_exponent(q)))
+
+    def rounding(self, M: int) -> float:
+        power = max(self.q, dual_exponent(self.q))
+        return np.inf if np.isinf(power) else (4 + power) * super().rounding(M)
+
+    def weights(self, u: Array) -> Array:
+        if self.q == 2:
+            return np.ones_like(u)
+        with np.errstate(divide="ignore"):  # q > 2: an unused kernel has weight inf
+            return np.asarray(2 / self.q * np.asarray(u, float) ** (2 - self.q))
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        return power_step(np.asarray(u, float), 0.5 * self.q * step, self.q)
+
+    @classmethod
+    def examples(cls, M: int) -> list[Formulation]:
+        return [cls(q) for q in (1.0, 4 / 3, 2.0, 3.0)]

@@ -1,0 +1,53 @@
+"""Elastic net over kernels: between group lasso and the plain sum of squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Array, Formulation, check_range
+from .norms import ratio
+
+
+@dataclass(frozen=True)
+class ElasticNet(Formulation):
+    """Ω(u) = ρ Σ u_m + (1 − ρ)/2 Σ u_m², ρ = l1_ratio in [0, 1].
+
+    Dual: Ω*(v) = Σ (v_m − ρ)₊² / (2(1 − ρ)). Reference: Suzuki and Tomioka (2009),
+    section 2, on regularizers beyond the group lasso.
+    """
+
+    l1_ratio: float = 0.5
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_range("ElasticNet", "l1_ratio", self.l1_ratio, 0.0, 1.0)
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        rho = self.l1_ratio
+        return rho * cp.sum(u) + 0.5 * (1 - rho) * cp.sum_squares(u)
+
+    def value(self, u: Array) -> float:
+        rho = self.l1_ratio
+        return float(rho * np.sum(u) + 0.5 * (1 - rho) * np.sum(u * u))
+
+    def conjugate(self, v: Array) -> float:
+        excess = np.maximum(v - self.l1_ratio, 0.0)
+        if self.l1_ratio == 1:
+            return np.inf if np.any(excess > 0) else 0.0
+        return float(np.sum(excess**2) / (2 * (1 - self.l1_ratio)))
+
+    def weights(self, u: Array) -> Array:
+        return ratio(u, self.l1_ratio + (1 - self.l1_ratio) * u)
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        shrunk = np.maximum(u - np.asarray(step) * self.l1_ratio, 0.0)
+        return np.asarray(shrunk / (1 + np.asarray(step) * (1 - self.l1_ratio)))
+
+    @classmethod
+    def examples(cls, M: int) -> list[Formulation]:
+        return [cls(0.5), cls(0.1), cls(0.0), cls(1.0)]

@@ -1,0 +1,68 @@
+"""Kernel weights held fixed: one SVM on Σ θ_m K_m, as a formulation like the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Array, Formulation
+
+
+@dataclass(frozen=True)
+class FixedWeights(Formulation):
+    """Ω(u) = ½ Σ u_m²/θ_m with θ ≥ 0 given; θ_m = 0 forbids kernel m.
+
+    Dual: ½ Σ θ_m v_m². The inner problem of every wrapper method.
+    Reference: Rakotomamonjy et al. (2008), eq. (10).
+    """
+
+    theta: Sequence[float]
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        theta = np.asarray(self.theta, float)
+        if theta.ndim != 1 or not np.all(np.isfinite(theta) & (theta >= 0)):
+            raise ValueError(
+                f"FixedWeights: weights must be finite and non-negative, got "
+                f"{self.theta}"
+            )
+        object.__setattr__(self, "theta", tuple(theta.tolist()))
+
+    @property
+    def _theta(self) -> Array:
+        return np.array(self.theta)
+
+    def validate(self, M: int) -> None:
+        if len(self.theta) != M:
+            raise ValueError(
+                f"FixedWeights: {len(self.theta)} weights for {M} kernels; give one each"
+            )
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        used = self._theta > 0
+        scale = np.where(used, 1 / np.sqrt(np.where(used, self._theta, 1.0)), 0.0)
+        return 0.5 * cp.sum_squares(cp.multiply(scale, u)), [u[np.flatnonzero(~used)] <= 0]
+
+    def value(self, u: Array) -> float:
+        used = self._theta > 0
+        if np.any(u[~used] > 0):
+            return np.inf
+        return 0.5 * float(np.sum(u[used] ** 2 / self._theta[used]))
+
+    def conjugate(self, v: Array) -> float:
+        return 0.5 * float(np.sum(self._theta * v**2))
+
+    def weights(self, u: Array) -> Array:
+        return self._theta
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        return np.asarray(u * self._theta / (self._theta + np.asarray(step)))
+
+    @classmethod
+    def examples(cls, M: int) -> list[Formulation]:
+        return [cls(1 / (1 + np.arange(M))), cls(np.arange(M) % 3)]

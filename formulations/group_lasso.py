@@ -1,0 +1,41 @@
+"""Group lasso: the plain sum of block norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Array, Formulation
+
+
+@dataclass(frozen=True)
+class GroupLasso(Formulation):
+    """Ω(u) = Σ u_m: sparse, and with a C of its own scale.
+
+    Dual: every ‖α‖_{K_m} ≤ 1. Reference: Bach, Lanckriet and Jordan (2004);
+    Suzuki and Tomioka (2009), eq. (1).
+    """
+
+    exact: ClassVar[bool] = True
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        return cp.sum(u)
+
+    def value(self, u: Array) -> float:
+        return float(np.sum(u))
+
+    def conjugate(self, v: Array) -> float:
+        return 0.0 if np.max(v) <= 1 else np.inf
+
+    def reach(self, v: Array) -> float:
+        return min(1.0, 1 / max(float(np.max(v)), 1.0))
+
+    def weights(self, u: Array) -> Array:
+        return np.array(u, float)
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        return np.maximum(u - step, 0.0)

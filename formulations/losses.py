@@ -1,0 +1,623 @@
+"""What a loss is: a declaration of V, its closed forms, and what is derived from it.
+
+Problem. V(f, y) is convex in the prediction f of one sample (a number, or a vector of k
+outputs). A loss states it once for all samples, as a CVXPY expression of length n:
+
+    def expression(self, f, y): return cp.pos(1 - cp.multiply(y, f))       # hinge
+
+and may add closed forms in NumPy, all per sample; what is absent is derived:
+
+    value(f, y)         V(f_i, y_i)
+    conjugate(a, y)     V*(a_i, y_i) = sup over f of ⟨a_i, f⟩ − V(f, y_i)
+    gradient(f, y)      one subgradient of V(·, y_i) at f_i
+    prox(f, y, step)    argmin over z of V(z, y_i) + ‖z − f_i‖²/(2 step)
+    offset(f, y, C)     the bias b that minimizes Σ C_i V(f_i + b)
+    domain(y)           the domain of V*, which must contain 0 (V is bounded below)
+
+Guarantee: the contract suite checks every closed form against its declaration.
+Reference: the conjugates are those of Kloft et al. (2011), table 4, derived anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog, minimize_scalar
+from scipy.special import expit, log_softmax, softmax, xlogy
+
+from .base import check_range
+from .domains import Array, Box, Simplex, project_simplex
+from .epigraph import DerivationError, Epigraph, declared_value
+from .norms import increasing_root
+
+INF = float("inf")
+EDGE = 4e-16  # how far rounding may carry a dual variable past the end of its interval
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A convex loss V(f, y); its fields are its parameters."""
+
+    labels: ClassVar[str] = "real"  # binary (−1/+1), real, ones, or classes (0 … k−1)
+    exact: ClassVar[bool] = False  # closed forms good to a few units of rounding
+    bias_allowed: ClassVar[bool] = True
+
+    def expression(self, f: Any, y: Array) -> Any:
+        """THE declaration: n convex expressions, one per sample."""
+        raise TypeError(f"{type(self).__name__} declares no expression(f, y)")
+
+    @property
+    def name(self) -> str:
+        return _snake(type(self).__name__)
+
+    def outputs(self, y: Array) -> int | None:
+        """k for vector predictions (n, k); None for plain ones (n,)."""
+        return int(np.max(y)) + 1 if self.labels == "classes" else None
+
+    def shape(self, y: Array) -> tuple[int, ...]:
+        k = self.outputs(y)
+        return (len(y),) if k is None else (len(y), k)
+
+    def validate(self, y: Array) -> Array:
+        """y in the form the loss needs, or a sentence that says what is wrong."""
+        return LABELS[self.labels](np.asarray(y), self.name)
+
+    def epigraph(self, y: Array) -> Epigraph:
+        return _epigraph(self, y.tobytes(), y.dtype.str)
+
+    def value(self, f: Array, y: Array) -> Array:
+        direct = declared_value(lambda x: self.expression(x, y), f.shape, f)
+        return self.epigraph(y).value(f) if direct is None else direct
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        domain = self.domain(y)
+        if not isinstance(domain, Box):
+            return self.epigraph(y).conjugate(a)
+        outside = (a < domain.low) | (a > domain.high)
+        inside = np.clip(a, domain.low, domain.high)
+        return np.where(outside, INF, self.epigraph(y).conjugate(inside))
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return self.epigraph(y).subgradient(f)
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        return self.epigraph(y).prox(f, np.asarray(step))
+
+    def domain(self, y: Array) -> Box | Simplex:
+        return _derived_domain(self, y.tobytes(), y.dtype.str)
+
+    def offset(self, f: Array, y: Array, C: Array) -> Any:
+        """The b that minimizes Σ C_i V(f_i + b, y_i): the best bias for given f."""
+        total = lambda b: float(C @ self.value(f + b, y))  # noqa: E731
+        if type(self).gradient is Loss.gradient:
+            return _minimize_on_line(total)
+        slope = lambda b: float(C @ self.gradient(f + b, y))  # noqa: E731
+        reach = 1.0
+        while (slope(-reach) > 0 or slope(reach) < 0) and reach < 2.0**60:
+            reach *= 2
+        b = float(increasing_root(slope, np.asarray(-reach), np.asarray(reach)))
+        nearby = (b, np.nextafter(b, -INF), np.nextafter(b, INF))
+        return float(min(nearby, key=total))
+
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        """The instances on which the contract suite tries this loss."""
+        return [cls()]
+
+
+def _minimize_on_line(total: Callable[[float], float]) -> float:
+    """A minimizer of a convex function on the line from its values alone."""
+    reach = 1.0
+    while min(total(-reach), total(reach)) < total(0.0) and reach < 2.0**40:
+        if min(total(-2 * reach), total(2 * reach)) >= min(total(-reach), total(reach)):
+            break
+        reach *= 2
+    found = minimize_scalar(
+        total, bounds=(-2 * reach, 2 * reach), method="bounded", options={"xatol": 1e-13}
+    )
+    return float(found.x) if found.fun < total(0.0) else 0.0
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+@lru_cache(maxsize=64)
+def _epigraph(loss: Loss, y_bytes: bytes, dtype: str) -> Epigraph:
+    y = np.frombuffer(y_bytes, dtype=dtype)
+    return Epigraph(
+        lambda f: loss.expression(f, y),
+        loss.shape(y),
+        heights=len(y),
+        what=f"loss {loss.name!r}",
+    )
+
+
+@lru_cache(maxsize=64)
+def _derived_domain(loss: Loss, y_bytes: bytes, dtype: str) -> Box:
+    """[−V^∞(−1), V^∞(1)] for each distinct label: the slopes of V at infinity."""
+    y = np.frombuffer(y_bytes, dtype=dtype)
+    if loss.outputs(y) is not None:
+        raise DerivationError(
+            f"loss {loss.name!r} has several outputs; give it domain(y), the set of "
+            "dual variables (Simplex(y, k) where dual variables are e_y − probabilities)"
+        )
+    distinct, place = np.unique(y, return_inverse=True)
+    ends = np.empty((2, len(distinct)))
+    for i, label in enumerate(distinct):
+        one = np.array([label])
+        growth = _epigraph(loss, one.tobytes(), dtype).recession
+        ends[:, i] = -growth(-np.ones(1)), growth(np.ones(1))
+    if np.any(ends[0] > 1e-9) or np.any(ends[1] < -1e-9):
+        raise ValueError(
+            f"loss {loss.name!r} is not bounded below: its slopes at infinity are "
+            f"{ends[0].max():.3g} and {ends[1].min():.3g}; a loss must stop falling"
+        )
+    # Interior-point values are sharp to about 1e-9: the safe side is inside.
+    low, high = np.minimum(ends[0], 0) * (1 - 1e-9), np.maximum(ends[1], 0) * (1 - 1e-9)
+    return Box(low[place], high[place])
+
+
+# ---- labels ----------------------------------------------------------------------
+
+
+def _real(y: Array, name: str) -> Array:
+    y = np.asarray(y, float)
+    if not np.all(np.isfinite(y)):
+        raise ValueError(f"y has NaN or infinite entries; {name} needs finite targets")
+    return y
+
+
+def _binary(y: Array, name: str) -> Array:
+    found = sorted({float(v) for v in np.unique(y)})
+    if not set(found) <= {-1.0, 1.0}:
+        shown = "{" + ", ".join(f"{v:g}" for v in found[:5]) + "}"
+        hint = ": pass 2*y − 1" if set(found) <= {0.0, 1.0} else ""
+        raise ValueError(f"y has labels {shown}; {name} needs −1/+1{hint}")
+    if len(found) < 2:
+        raise ValueError(
+            f"y has only the label {found[0]:+g}; {name} needs both classes "
+            "(one class alone is the one_class loss)"
+        )
+    return np.asarray(y, float)
+
+
+def _ones(y: Array, name: str) -> Array:
+    if not np.all(y == 1):
+        raise ValueError(f"{name} has no labels: pass y = numpy.ones(n)")
+    return np.asarray(y, float)
+
+
+def _classes(y: Array, name: str) -> Array:
+    whole = np.all(np.isfinite(y)) and np.all(y == np.rint(y))
+    if not whole or np.min(y) < 0:
+        raise ValueError(
+            f"y must hold classes 0, 1, …, k−1 for {name}; map labels with "
+            "numpy.unique(y, return_inverse=True)[1]"
+        )
+    y = y.astype(np.int64)
+    missing = sorted(set(range(int(y.max()) + 1)) - set(y.tolist()))
+    if missing or y.max() == 0:
+        raise ValueError(
+            f"y has {len(np.unique(y))} classes out of {int(y.max()) + 1} for {name}; "
+            "number at least two classes 0, 1, …, k−1 without holes"
+        )
+    return y
+
+
+LABELS = {"real": _real, "binary": _binary, "ones": _ones, "classes": _classes}
+
+
+# ---- losses of a margin ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """V = max(0, 1 − y f);  V*(a) = a y for −1 ≤ a y ≤ 0."""
+
+    labels: ClassVar[str] = "binary"
+    exact: ClassVar[bool] = True
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        return cp.pos(1 - cp.multiply(y, f))
+
+    def value(self, f: Array, y: Array) -> Array:
+        return np.maximum(0.0, 1 - y * f)
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        ay = a * y
+        return np.where((ay < -1 - EDGE) | (ay > EDGE), INF, ay)
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return np.where(y * f < 1, -y, 0.0)
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        margin = y * f
+        return y * np.where(
+            margin >= 1, margin, np.minimum(margin + step, np.ones_like(margin))
+        )
+
+    def domain(self, y: Array) -> Box:
+        return Box(np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class OneClass(Hinge):
+    """V = max(0, 1 − f): the hinge of a single class. With a bias it is trivial."""
+
+    labels: ClassVar[str] = "ones"
+    bias_allowed: ClassVar[bool] = False
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        return cp.pos(1 - f)
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """V = log(1 + exp(−y f));  V*(a) = t log t + (1−t) log(1−t), t = −a y in [0, 1]."""
+
+    labels: ClassVar[str] = "binary"
+    exact: ClassVar[bool] = True
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        return cp.logistic(-cp.multiply(y, f))
+
+    def value(self, f: Array, y: Array) -> Array:
+        return np.logaddexp(0.0, -y * f)
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        t = -a * y
+        inside = np.clip(t, 0.0, 1.0)
+        entropy = xlogy(inside, inside) + xlogy(1 - inside, 1 - inside)
+        return np.where((t < -EDGE) | (t > 1 + EDGE), INF, entropy)
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return -y * expit(-y * f)
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        # z = f + step·y·s with s = expit(−y z) in (0, 1): increasing in z.
+        margin = y * f
+        root = increasing_root(
+            lambda m: m - margin - step * expit(-m), margin, margin + step
+        )
+        return y * root
+
+    def domain(self, y: Array) -> Box:
+        return Hinge().domain(y)
+
+
+# ---- losses of a residual r = y − f --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """V = ½(f − y)²;  V*(a) = ½a² + a y."""
+
+    exact: ClassVar[bool] = True
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        return 0.5 * cp.square(f - y)
+
+    def value(self, f: Array, y: Array) -> Array:
+        return 0.5 * (f - y) ** 2
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        return 0.5 * a**2 + a * y
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return f - y
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        return (f + step * y) / (1 + step)
+
+    def domain(self, y: Array) -> Box:
+        return Box(np.full(len(y), -INF), np.full(len(y), INF))
+
+
+@dataclass(frozen=True)
+class EpsInsensitive(Loss):
+    """V = max(0, |f − y| − ε);  V*(a) = a y + ε|a| for |a| ≤ 1."""
+
+    eps: float = 0.1
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_range("EpsInsensitive", "eps", self.eps, 0.0, 1e300)
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        return cp.pos(cp.abs(f - y) - self.eps)
+
+    def value(self, f: Array, y: Array) -> Array:
+        return np.maximum(0.0, np.abs(f - y) - self.eps)
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        return np.where(np.abs(a) > 1 + EDGE, INF, a * y + self.eps * np.abs(a))
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return np.where(np.abs(f - y) > self.eps, np.sign(f - y), 0.0)
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        r = f - y
+        excess = np.clip(np.abs(r) - self.eps, 0.0, step)
+        return y + r - np.sign(r) * excess
+
+    def domain(self, y: Array) -> Box:
+        return Box(np.full(len(y), -1.0), np.full(len(y), 1.0))
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """V = ½r² up to |r| = δ, then δ|r| − ½δ²;  V*(a) = a y + ½a² for |a| ≤ δ."""
+
+    delta: float = 1.0
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_range("Huber", "delta", self.delta, 1e-300, 1e300)
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        return 0.5 * cp.huber(f - y, self.delta)
+
+    def value(self, f: Array, y: Array) -> Array:
+        size = np.abs(f - y)
+        inner = np.minimum(size, self.delta)
+        return inner * (size - 0.5 * inner)
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        outside = np.abs(a) > self.delta * (1 + EDGE)
+        return np.where(outside, INF, a * y + 0.5 * a**2)
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return np.clip(f - y, -self.delta, self.delta)
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        r = f - y
+        return f - step * np.clip(r / (1 + step), -self.delta, self.delta)
+
+    def domain(self, y: Array) -> Box:
+        return Box(np.full(len(y), -self.delta), np.full(len(y), self.delta))
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    """V = max(τ r, (τ − 1) r), r = y − f;  V*(a) = a y for −τ ≤ a ≤ 1 − τ."""
+
+    tau: float = 0.5
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_range("Quantile", "tau", self.tau, 0.0, 1.0)
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        return cp.maximum(self.tau * (y - f), (self.tau - 1) * (y - f))
+
+    def value(self, f: Array, y: Array) -> Array:
+        return np.maximum(self.tau * (y - f), (self.tau - 1) * (y - f))
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        outside = (a < -self.tau - EDGE) | (a > 1 - self.tau + EDGE)
+        return np.where(outside, INF, a * y)
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return np.where(f < y, -self.tau, np.where(f > y, 1 - self.tau, 0.0))
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        return f - np.clip(f - y, -step * self.tau, step * (1 - self.tau))
+
+    def domain(self, y: Array) -> Box:
+        return Box(np.full(len(y), -self.tau), np.full(len(y), 1 - self.tau))
+
+    @classmethod
+    def examples(cls) -> list[Loss]:
+        return [cls(0.5), cls(0.2)]
+
+
+# ---- losses with k outputs -----------------------------------------------------------
+
+
+def one_hot(y: Array, k: int) -> Array:
+    return np.eye(k)[y]
+
+
+@dataclass(frozen=True)
+class MulticlassHinge(Loss):
+    """V = max_j (f_j + [j ≠ y]) − f_y;  V*(a) = a_y for a + e_y in the simplex.
+
+    Reference: Crammer and Singer (2001).
+    """
+
+    labels: ClassVar[str] = "classes"
+    exact: ClassVar[bool] = True
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        Y = one_hot(y, f.shape[1])
+        return cp.max(f + 1 - Y, axis=1) - cp.sum(cp.multiply(Y, f), axis=1)
+
+    def value(self, f: Array, y: Array) -> Array:
+        rows = np.arange(len(y))
+        rivals = f + 1.0
+        rivals[rows, y] = f[rows, y]
+        return np.max(rivals, axis=1) - f[rows, y]
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        return np.where(_in_simplex(a, y), a[np.arange(len(y)), y], INF)
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        Y = one_hot(y, f.shape[1])
+        winner = np.argmax(f + 1 - Y, axis=1)
+        return one_hot(winner, f.shape[1]) - Y
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        # Moreau: f/step minus the nearest point of the simplex, with margins inside.
+        Y = one_hot(y, f.shape[1])
+        g = project_simplex((f + step * Y + 1 - Y) / step, np.ones(len(y)))
+        return f + step * (Y - g)
+
+    def domain(self, y: Array) -> Simplex:
+        return Simplex(y, int(y.max()) + 1)
+
+    def offset(self, f: Array, y: Array, C: Array) -> Array:
+        """A linear program: min Σ C ξ, ξ_i ≥ f_ij + [j ≠ y_i] + b_j − f_iy − b_y."""
+        n, k = f.shape
+        rows, Y = np.arange(n), one_hot(y, k)
+        margin = (f + 1 - Y - f[rows, y][:, None]).ravel()
+        shift = sp.csr_matrix(np.tile(np.eye(k), (n, 1)) - np.repeat(Y, k, axis=0))
+        slack = sp.csr_matrix(sp.kron(sp.eye(n), -np.ones((k, 1))))
+        found = linprog(
+            np.concatenate([np.zeros(k), C]),
+            A_ub=sp.hstack([shift, slack]).tocsr(),
+            b_ub=-margin,
+            bounds=[(0, 0)] + [(None, None)] * (k - 1) + [(0, None)] * n,
+            method="highs",
+        )
+        return np.zeros(k) if found.x is None else np.asarray(found.x[:k])
+
+
+@dataclass(frozen=True)
+class Multinomial(Loss):
+    """V = log Σ_j exp f_j − f_y;  V*(a) = Σ g log g for g = a + e_y in the simplex."""
+
+    labels: ClassVar[str] = "classes"
+    exact: ClassVar[bool] = True
+
+    def expression(self, f: Any, y: Array) -> Any:
+        import cvxpy as cp
+
+        Y = one_hot(y, f.shape[1])
+        return cp.log_sum_exp(f, axis=1) - cp.sum(cp.multiply(Y, f), axis=1)
+
+    def value(self, f: Array, y: Array) -> Array:
+        return -log_softmax(f, axis=1)[np.arange(len(y)), y]
+
+    def conjugate(self, a: Array, y: Array) -> Array:
+        g = np.clip(a + one_hot(y, a.shape[1]), 0.0, 1.0)
+        return np.where(_in_simplex(a, y), np.sum(xlogy(g, g), axis=1), INF)
+
+    def gradient(self, f: Array, y: Array) -> Array:
+        return softmax(f, axis=1) - one_hot(y, f.shape[1])
+
+    def domain(self, y: Array) -> Simplex:
+        return Simplex(y, int(y.max()) + 1)
+
+    def offset(self, f: Array, y: Array, C: Array) -> Array:
+        """Newton on the k − 1 free biases, halving until the loss falls."""
+        k = f.shape[1]
+        Y, b = one_hot(y, k), np.zeros(k)
+        total = lambda b: float(C @ self.value(f + b, y))  # noqa: E731
+        for _ in range(100):
+            g = softmax(f + b, axis=1)
+            slope = (C @ (g - Y))[1:]
+            curve = np.diag(C @ g) - (g * C[:, None]).T @ g
+            ridge = 1e-14 * (1e-300 + np.trace(curve)) * np.eye(k - 1)
+            step = np.append(0.0, np.linalg.solve(curve[1:, 1:] + ridge, slope))
+            now = total(b)
+            while total(b - step) > now and np.max(np.abs(step)) > 1e-17:
+                step = step / 2
+            b = b - step
+            if total(b) >= now:
+                break
+        return b
+
+    def prox(self, f: Array, y: Array, step: float) -> Array:
+        """Newton on z + step·softmax(z) = f + step·e_y, rows at once.
+
+        The Jacobian I + step(diag g − g gᵀ) is at least I; halving keeps it downhill.
+        """
+        target = f + step * one_hot(y, f.shape[1])
+        z = np.array(f, float)
+
+        def merit(z: Array) -> Array:
+            spread = np.sum((z - target) ** 2, axis=1) / 2
+            peak = np.max(z, axis=1)
+            return spread + step * (
+                peak + np.log(np.sum(np.exp(z - peak[:, None]), axis=1))
+            )
+
+        for _ in range(100):
+            g = softmax(z, axis=1)
+            residual = z + step * g - target
+            inverse = 1 / (1 + step * g)
+            left, gd = inverse * residual, inverse * g
+            move = left + (
+                step * gd * np.sum(g * left, axis=1, keepdims=True)
+                / (1 - step * np.sum(g * gd, axis=1, keepdims=True))
+            )
+            size, now = np.ones((len(z), 1)), merit(z)
+            for _ in range(60):
+                worse = merit(z - size * move) > now + 1e-15 * np.abs(now)
+                if not np.any(worse):
+                    break
+                size[worse] /= 2
+            z = z - size * move
+            if np.max(np.abs(residual)) < 1e-15 * (1 + np.max(np.abs(target))):
+                break
+        return z
+
+
+def _in_simplex(a: Array, y: Array) -> Array:
+    g = a + one_hot(y, a.shape[1])
+    whole = np.abs(np.sum(a, axis=1)) <= 1e-12
+    return np.asarray(whole & (np.min(g, axis=1) >= -EDGE))
+
+
+# ---- a user's own ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeclaredLoss(Loss):
+    """A loss that is nothing but a function of (f, y)."""
+
+    function: Callable[[Any, Array], Any]
+    kind: str = "real"
+
+    def expression(self, f: Any, y: Array) -> Any:
+        return self.function(f, y)
+
+    @property
+    def labels(self) -> str:  # type: ignore[override]
+        return self.kind
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", "declared")
+
+
+def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
+    """Make a loss of one function of (f, y): n convex CVXPY expressions.
+
+    labels says what y holds: "real" numbers (the default) or "binary" −1/+1.
+
+    >>> @loss(labels="binary")
+    ... def squared_hinge(f, y): return cp.square(cp.pos(1 - cp.multiply(y, f)))
+    """
+    if labels not in ("real", "binary"):
+        raise ValueError(f"labels = {labels!r}; choose 'real' or 'binary'")
+    if function is None:
+        return lambda inner: DeclaredLoss(inner, labels)
+    return DeclaredLoss(function, labels)
+
+
+def stripped_loss(given: Loss) -> DeclaredLoss:
+    """The same declaration with every closed form deleted."""
+    return DeclaredLoss(given.expression, given.labels)

@@ -1,0 +1,95 @@
+"""ℓp-norm MKL: the block norm written with the exponent p of the kernel weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .base import Array, Formulation, check_range
+from .block_norm import SquaredBlockNorm
+from .norms import INF, block_exponent
+
+
+@dataclass(frozen=True)
+class LpNorm(SquaredBlockNorm):
+    """Ω(u) = ½‖u‖_q² with q = 2p/(p+1): what is left of ½Σu²/θ under ‖θ‖_p ≤ 1.
+
+    p = 1 is sparse MKL, p = ∞ the SVM on the unweighted sum of kernels.
+    Reference: Kloft et al. (2011), eq. (10) and section 3.2.
+    """
+
+    p: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_range("LpNorm", "p", self.p, 1.0, INF)
+
+    @property
+    def exponent(self) -> float:
+        return block_exponent(self.p)
+
+    @classmethod
+    def examples(cls, M: int) -> list[Formulation]:
+        return [cls(p) for p in (1.0, 4 / 3, 2.0, 4.0, INF)]
+
+
+@dataclass(frozen=True)
+class WeightedLpNorm(SquaredBlockNorm):
+    """ℓp-norm MKL with θ_m measured in units of prior_m: ‖θ/prior‖_p ≤ 1.
+
+    Substituting θ = prior·θ' turns u²/θ into (u/√prior)²/θ', so
+    Ω(u) = ½‖u/√prior‖_q² and Ω*(v) = ½‖√prior·v‖²_{q*}.
+    Reference: Kloft et al. (2011), section 3.6 (weighted norms).
+    """
+
+    p: float
+    prior: Sequence[float]
+
+    def __post_init__(self) -> None:
+        check_range("WeightedLpNorm", "p", self.p, 1.0, INF)
+        prior = np.asarray(self.prior, float)
+        if prior.ndim != 1 or not np.all(np.isfinite(prior) & (prior > 0)):
+            raise ValueError(
+                f"WeightedLpNorm: prior must be one positive number per kernel, got "
+                f"{self.prior}; leave out a kernel instead of giving it prior 0"
+            )
+        object.__setattr__(self, "prior", tuple(prior.tolist()))
+
+    @property
+    def exponent(self) -> float:
+        return block_exponent(self.p)
+
+    @property
+    def _root(self) -> Array:
+        return np.sqrt(np.array(self.prior))
+
+    def validate(self, M: int) -> None:
+        if len(self.prior) != M:
+            raise ValueError(
+                f"WeightedLpNorm: prior has {len(self.prior)} entries but the stack "
+                f"has {M} kernels; give one prior weight per kernel"
+            )
+
+    def penalty(self, u):
+        import cvxpy as cp
+
+        return super().penalty(cp.multiply(1 / self._root, u))
+
+    def value(self, u: Array) -> float:
+        return super().value(u / self._root)
+
+    def conjugate(self, v: Array) -> float:
+        return super().conjugate(self._root * v)
+
+    def weights(self, u: Array) -> Array:
+        return np.array(self.prior) * super().weights(u / self._root)
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        root = self._root
+        return root * super().prox(u / root, np.asarray(step) / root**2)
+
+    @classmethod
+    def examples(cls, M: int) -> list[Formulation]:
+        prior = 1 + np.arange(M) / 2
+        return [cls(4 / 3, prior), cls(2.0, 1 / prior)]

@@ -1,0 +1,35 @@
+"""mklopt: multiple kernel learning, declared once, solved fast, certified.
+
+Names are loaded on first use (PEP 562), so that importing the package is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Certificate": "certificate",
+    "GramStack": "grams",
+    "Problem": "problem",
+    "certify": "certificate",
+    "formulation": "formulations",
+    "loss": "formulations",
+}
+_ROOMS = ("data", "formulations", "kernels", "reference")
+
+__all__ = ["__version__", *_HOME, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,324 @@
+"""The gap of any primal and dual candidate. It trusts no solver.
+
+Problem. Given α and kernel weights θ (or coefficients), from anyone: two numbers with
+
+    dual ≤ f* ≤ primal.
+
+Feasibility is restored before a value is believed, in an order that keeps what was won:
+clip α to the domain of V*; restore Σα = 0 inside it; shrink α towards 0 until Ω* is
+finite, and as far as the dual value still rises. The primal point is w_m = θ_m Σ α_i
+ψ_m(x_i) (or the coefficients), with the best bias for it.
+
+Guarantee. `primal` and `dual` are plain float64. `lower` and `upper` are an enclosure:
+α is put on a dyadic grid where Σα = 0 exactly, every inner product carries its a-priori
+error bound γ_n (|K_ij| ≤ √K_ii √K_jj saves a second pass), loss and Ω their stated
+round-off, so that lower ≤ f* ≤ upper holds in exact arithmetic for the kernels
+K_m + δ_m I with the δ of the stack. `assumptions` lists what this still rests on.
+Reference: Higham (2002), chapter 3; Rump (2010).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from .grams import U, gamma
+from .problem import Problem
+
+Array = np.ndarray
+
+
+class Enclosure(NamedTuple):
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """dual ≤ f* ≤ primal, with the feasible points that show it."""
+
+    problem: Problem = field(repr=False)
+    primal: float
+    dual: float
+    alpha: Array = field(repr=False)  # feasible for V* and the bias, not yet shrunk
+    shrink: float  # the dual point is shrink · alpha
+    weights: Array | None = field(repr=False)
+    coefficients: Array | None = field(repr=False)
+    bias: Any
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        return relative(self.gap, self.primal)
+
+    @property
+    def lower(self) -> float:
+        return self.enclosure.lower
+
+    @property
+    def upper(self) -> float:
+        return self.enclosure.upper
+
+    @cached_property
+    def enclosure(self) -> Enclosure:
+        return enclose(self)
+
+    @property
+    def width(self) -> float:
+        """(upper − lower)/|upper|: the gap that is a theorem."""
+        return relative(self.upper - self.lower, self.upper)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What lower ≤ f* ≤ upper rests on besides arithmetic; empty: a theorem."""
+        problem, found = self.problem, []
+        if not problem.grams.proof:
+            found.append("the kernels are positive semi-definite (grams.verify_psd())")
+        for part in (problem.formulation, problem.loss):
+            if not part.exact:
+                found.append(f"the numerically derived operators of {part.name}")
+        return found
+
+    def best_of(self, other: Certificate) -> Certificate:
+        """The better primal point of the two with the better dual point."""
+        low, high = sorted((self, other), key=lambda c: c.primal)
+        dual = max((low, high), key=lambda c: c.dual)
+        if dual is low:
+            return low
+        coefficients = low.coefficients
+        if coefficients is None:
+            assert low.weights is not None
+            coefficients = _outer(low.weights, low.alpha)
+        return Certificate(
+            low.problem, low.primal, dual.dual, dual.alpha, dual.shrink, None,
+            coefficients, low.bias,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        return (
+            f"{self.lower:.12g} ≤ f* ≤ {self.upper:.12g}  "
+            f"(relative gap {self.relative_gap:.1e}, enclosed {self.width:.1e})"
+        )
+
+
+def relative(difference: float, value: float) -> float:
+    if difference == 0:
+        return 0.0
+    return difference / abs(value) if value else math.inf
+
+
+def certify(
+    problem: Problem,
+    dual: Array,
+    weights: Array | None = None,
+    *,
+    coefficients: Array | None = None,
+) -> Certificate:
+    """Certify anybody's candidates: dual α with weights θ (M,) or coefficients (M, n)."""
+    alpha = _checked(dual, problem.shape, "dual")
+    if (weights is None) == (coefficients is None):
+        raise ValueError("give either weights= or coefficients=, not both or neither")
+    alpha = problem.loss.domain(problem.y).restore(alpha, problem.costs, problem.bias)
+    KA = problem.grams.matvec(alpha)
+    v = np.sqrt(np.maximum(problem.grams.inner(alpha, KA), 0.0))
+    shrink, dual_value = _best_shrink(problem, alpha, v)
+    if weights is not None:
+        weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
+        u, f = weights * v, np.tensordot(weights, KA, axes=1)
+    else:
+        shape = (problem.grams.M, *problem.shape)
+        coefficients = _checked(coefficients, shape, "coefficients")
+        KB = problem.grams.apply(coefficients)
+        u = np.sqrt(np.maximum(_sums(coefficients * KB), 0.0))
+        f = np.sum(KB, axis=0)
+    bias: Any = 0.0
+    if problem.bias:
+        bias = problem.loss.offset(f, problem.y, problem.costs)
+    losses = problem.loss.value(f + bias, problem.y)
+    primal = float(problem.costs @ losses) + problem.formulation.value(u)
+    return Certificate(
+        problem, primal, dual_value, alpha, shrink, weights, coefficients, bias
+    )
+
+
+def dual_value(problem: Problem, alpha: Array, v: Array) -> float:
+    """−Σ C V*(−α/C) − Ω*(v), −inf outside the domain."""
+    a = -alpha / _column(problem.costs, alpha)
+    conjugates = problem.loss.conjugate(a, problem.y)
+    return -float(problem.costs @ conjugates) - problem.formulation.conjugate(v)
+
+
+def _best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]:
+    """The s in [0, reach] with the largest dual value at s·α (concave in s)."""
+    value = lambda s: dual_value(problem, s * alpha, s * v)  # noqa: E731
+    top = problem.formulation.reach(v)
+    if top < 1:
+        top *= 1 - 8 * U
+    points = [top, top * (1 - 1e-4), 0.0]
+    values = [value(s) for s in points]
+    if values[1] > values[0]:  # otherwise, by concavity, the maximum is at the top
+        found = minimize_scalar(
+            lambda s: -max(value(float(s)), -1e300),
+            bounds=(0.0, top),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        points.append(float(found.x))
+        values.append(value(float(found.x)))
+    best = int(np.argmax(values))
+    return points[best], values[best]
+
+
+# ---- the enclosure --------------------------------------------------------------------
+
+
+def enclose(certificate: Certificate) -> Enclosure:
+    """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I), one pass over the stack.
+
+    Error terms are sums of non-negative numbers computed in floats; `ROOM` covers the
+    rounding of those sums themselves.
+    """
+    problem = certificate.problem
+    domain = problem.loss.domain(problem.y)
+    alpha = domain.exact(certificate.alpha, problem.costs, problem.bias)
+    products = _Products(problem, alpha, problem.grams.matvec(alpha), certificate)
+    lower = _lower(problem, alpha, products.norms_above, certificate.shrink)
+    if certificate.coefficients is not None:
+        B = certificate.coefficients
+        products = _Products(problem, B, problem.grams.apply(B), certificate)
+    return Enclosure(lower, _upper(problem, products, certificate.bias))
+
+
+ROOM = 1 + 1e-6
+
+
+class _Products:
+    """K_m A, its error bound, and upper bounds of the norms ‖A‖_{K_m}.
+
+    A is one set of coefficients for all kernels, or one per kernel (M, n[, k]).
+    """
+
+    def __init__(self, problem: Problem, A: Array, KA: Array, source: Certificate):
+        grams = problem.grams
+        M, n = grams.M, grams.n
+        columns = A.reshape((1, n, -1) if A.ndim < KA.ndim else (M, n, -1))
+        size = np.abs(columns)
+        self.KA = KA.reshape(M, n, -1)
+        # |K| |A| ≤ √d_i Σ_j √d_j |A_j|: rounding of the product and of the kernel.
+        root = grams.root_diag
+        if columns.shape[0] == 1:
+            self.spread = root @ size[0]
+        else:
+            self.spread = np.einsum("mi,mik->mk", root, size)
+        self.unit = (gamma(n + 2) + grams.entry_error) * ROOM
+        flat = size.reshape(columns.shape[0], -1)
+        above = np.abs(self.KA).reshape(M, -1)
+        if columns.shape[0] == 1:
+            quad = self.KA.reshape(M, -1) @ columns.ravel()
+            summed = above @ flat[0]
+        else:
+            quad = np.sum(self.KA.reshape(M, -1) * columns.reshape(M, -1), axis=1)
+            summed = np.sum(above * flat, axis=1)
+        error = self.unit * np.sum(self.spread**2, axis=1)
+        error += gamma(flat.shape[1] + 2) * summed * ROOM
+        shift = grams.shift * np.sum(flat**2, axis=1) * ROOM
+        norms = np.sqrt(np.maximum(quad + error * ROOM + shift, 0.0)) * (1 + 8 * U)
+        self.norms_above = norms
+        self.columns = columns
+        self.source = source
+        self.grams = grams
+
+    def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
+        """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""
+        theta = self.source.weights
+        if theta is None:
+            theta = np.ones(self.grams.M)
+        f = np.tensordot(theta, self.KA, axes=1) + bias
+        magnitude = np.tensordot(theta, np.abs(self.KA), axes=1) + np.abs(bias)
+        error = self.unit * ((theta[:, None] * self.grams.root_diag).T @ self.spread)
+        error += gamma(self.grams.M + 4) * magnitude * ROOM
+        if np.any(self.grams.shift):
+            weight = np.broadcast_to(theta * self.grams.shift, (self.grams.M,))
+            full = np.broadcast_to(self.columns, self.KA.shape)
+            f = f + np.tensordot(weight, full, axes=1)
+            error += 8 * U * np.tensordot(weight, np.abs(full), axes=1)
+            error += 8 * U * np.abs(f)
+        return f, error * ROOM, theta * self.norms_above * (1 + 4 * U)
+
+
+def _lower(problem: Problem, alpha: Array, v: Array, shrink: float) -> float:
+    formulation, loss = problem.formulation, problem.loss
+    top = formulation.reach(v)
+    s = min(shrink, top if top == 1 else top * (1 - 16 * U))
+    slack = formulation.rounding(problem.grams.M) * U
+    penalty = formulation.conjugate(s * v * (1 + 4 * U)) if s else 0.0
+    penalty += slack * abs(penalty)
+    a = -s * alpha / _column(problem.costs, alpha)
+    conjugates = loss.conjugate(a, problem.y)
+    size = np.abs(a * _column(problem.y, alpha)).reshape(len(a), -1).sum(axis=1)
+    k = a.shape[1] if a.ndim == 2 else 1
+    conjugates = conjugates + 64 * U * (k + np.abs(conjugates) + size)
+    return _down(-math.fsum(problem.costs * conjugates * _away(conjugates)) - penalty)
+
+
+def _upper(problem: Problem, products: _Products, bias: Any) -> float:
+    formulation, loss, y = problem.formulation, problem.loss, problem.y
+    f, error, u = products.predictions(bias)
+    if len(problem.shape) == 1:
+        f, error = f[:, 0], error[:, 0]
+        values = np.maximum(loss.value(f - error, y), loss.value(f + error, y))
+        size = np.abs(f)
+    else:  # ‖∂V‖_1 ≤ 2 for losses whose dual variables are e_y − probabilities
+        values = loss.value(f, y) + 2 * np.max(error, axis=1)
+        size = np.max(np.abs(f), axis=1)
+    values = values + 64 * U * (1 + np.abs(values) + size + np.abs(y))
+    penalty = formulation.value(u)
+    penalty += formulation.rounding(problem.grams.M) * U * abs(penalty)
+    return _up(math.fsum(problem.costs * values * (1 + 4 * U)) + penalty)
+
+
+def _away(values: Array) -> Array:
+    """Factors that push non-negative values up and negative ones towards zero."""
+    return np.where(values > 0, 1 + 4 * U, 1 - 4 * U)
+
+
+def _down(value: float) -> float:
+    return value - 4 * U * abs(value)
+
+
+def _up(value: float) -> float:
+    return value + 4 * U * abs(value)
+
+
+# ---- small helpers ---------------------------------------------------------------------
+
+
+def _column(per_sample: Array, like: Array) -> Array:
+    return per_sample if like.ndim == 1 else per_sample[:, None]
+
+
+def _sums(per_kernel: Array) -> Array:
+    return np.sum(per_kernel.reshape(len(per_kernel), -1), axis=1)
+
+
+def _outer(theta: Array, alpha: Array) -> Array:
+    return np.multiply.outer(theta, alpha)
+
+
+def _checked(given: Any, shape: tuple, name: str, nonneg: bool = False) -> Array:
+    array = np.array(given, dtype=float)
+    if array.shape != shape:
+        raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} has NaN or infinite entries; give finite candidates")
+    if nonneg and np.any(array < 0):
+        raise ValueError(f"{name} has negative entries; kernel weights are ≥ 0")
+    return array

@@ -1,0 +1,147 @@
+"""Problem: data, loss, formulation and C, validated and immutable.
+
+    min over w, b    Σ_i C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ_m ⟨w_m, ψ_m⟩ + b
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .formulations import Formulation, Loss, losses_by_name
+from .formulations.base import Declared
+from .formulations.losses import DeclaredLoss
+from .grams import GramStack
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One learning problem. C is one number or one per sample."""
+
+    grams: GramStack
+    y: Array
+    loss: Loss = "hinge"  # type: ignore[assignment]  # names are looked up
+    formulation: Formulation = None  # type: ignore[assignment]
+    C: float | Array = 1.0
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        if not hasattr(self.grams, "matvec"):
+            put("grams", GramStack(self.grams))
+        put("loss", _loss(self.loss))
+        put("formulation", _formulation(self.formulation))
+        put("y", self._labels())
+        put("C", self._penalty())
+        put("bias", bool(self.bias))
+        self.formulation.validate(self.grams.M)
+        if self.bias and not self.loss.bias_allowed:
+            raise ValueError(
+                f"{self.loss.name} with a bias is trivial (w = 0 is optimal): "
+                "pass bias=False"
+            )
+
+    def _labels(self) -> Array:
+        y = np.array(self.y)
+        if y.shape != (self.grams.n,):
+            raise ValueError(
+                f"y has shape {y.shape} but the kernels are {self.grams.n} × "
+                f"{self.grams.n}; give one label per sample"
+            )
+        if not np.issubdtype(y.dtype, np.number):
+            raise ValueError(
+                f"y holds {y.dtype} values; map labels to numbers first, e.g. with "
+                "numpy.unique(y, return_inverse=True)[1]"
+            )
+        y = np.array(self.loss.validate(y))
+        y.flags.writeable = False
+        return y
+
+    def _penalty(self) -> float | Array:
+        C = np.array(self.C, dtype=float)
+        if C.shape not in ((), (self.grams.n,)):
+            raise ValueError(
+                f"C has shape {C.shape}; give one number, or one per sample "
+                f"({self.grams.n})"
+            )
+        if not np.all(np.isfinite(C) & (C > 0)):
+            raise ValueError(f"C must be positive and finite, got {self.C}")
+        if C.ndim == 0:
+            return float(C)
+        C.flags.writeable = False
+        return C
+
+    @property
+    def costs(self) -> Array:
+        """C as one number per sample."""
+        return np.broadcast_to(np.asarray(self.C, float), (self.grams.n,))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of predictions and dual variables: (n,) or (n, k)."""
+        return self.loss.shape(self.y)
+
+    def with_(self, **changes: Any) -> Problem:
+        """The same problem with some of its parts exchanged."""
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        bias = "" if self.bias else ", no bias"
+        C = self.C if isinstance(self.C, float) else "per sample"
+        return (
+            f"Problem({self.loss.name}, {self.formulation!r}, C={C}, "
+            f"n={self.grams.n}, M={self.grams.M}{bias})"
+        )
+
+    def digest(self) -> str:
+        """A hash of everything that determines the optimum."""
+        h = hashlib.sha256()
+        grams = self.grams
+        h.update(json.dumps(["mklopt problem 1", grams.M, grams.n, self.bias]).encode())
+        for array in grams.factors if grams.factors is not None else (grams.K,):
+            h.update(json.dumps(array.shape).encode())
+            h.update(np.ascontiguousarray(array, "<f8").tobytes())
+        h.update(np.ascontiguousarray(grams.shift, "<f8").tobytes())
+        h.update(np.ascontiguousarray(self.y, "<f8").tobytes())
+        h.update(np.ascontiguousarray(self.costs, "<f8").tobytes())
+        h.update(json.dumps(describe(self.loss, self)).encode())
+        h.update(json.dumps(describe(self.formulation, self)).encode())
+        return h.hexdigest()
+
+
+def describe(part: Formulation | Loss, problem: Problem) -> list:
+    """A loss or formulation by name and parameters; a user's own by its conic form."""
+    if isinstance(part, Declared | DeclaredLoss):
+        size = problem.y if isinstance(part, Loss) else problem.grams.M
+        cones = part.epigraph(size).cones  # type: ignore[arg-type]
+        h = hashlib.sha256(cones.A.toarray().tobytes() + cones.b.tobytes())
+        return [part.name, h.hexdigest(), [list(block) for block in cones.blocks]]
+    assert is_dataclass(part)
+    return [part.name, {f.name: getattr(part, f.name) for f in fields(part)}]
+
+
+def _loss(given: Any) -> Loss:
+    if isinstance(given, Loss):
+        return given
+    known = losses_by_name()
+    if isinstance(given, str) and given in known:
+        return known[given]()
+    raise ValueError(
+        f"loss = {given!r} is not known; choose one of {', '.join(known)}, or make "
+        "one with @mklopt.loss"
+    )
+
+
+def _formulation(given: Any) -> Formulation:
+    if isinstance(given, Formulation):
+        return given
+    raise ValueError(
+        f"formulation = {given!r} is not a formulation; give an instance such as "
+        "mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"
+    )

@@ -1,0 +1,15 @@
+"""WHAT THE ANSWER IS: primal and dual programs, the interval around f*, stored answers."""
+
+from __future__ import annotations
+
+if not __name__.startswith("mklopt."):
+    raise ImportError(
+        "import mklopt.reference, not reference: a bare import would make second copies "
+        "of every class"
+    )
+
+from .programs import dual, primal
+from .solve import Reference, at_weights, solve, solve_dual
+from .store import Store
+
+__all__ = ["Reference", "Store", "at_weights", "dual", "primal", "solve", "solve_dual"]

@@ -1,0 +1,117 @@
+"""The primal program, and the dual program derived from the same two declarations.
+
+    primal  min  Σ C_i V(f_i, y_i) + Ω(u),   f = Σ_m L_m w_m + b,   ‖w_m‖ ≤ u_m
+    dual    max  −σ_V(−α, −C) − σ_Ω(v, −1),  ‖L_mᵀα‖ ≤ v_m,   Σα = 0 with a bias
+
+where K_m = L_m L_mᵀ and σ is the support function of an epigraph: C V*(−α/C) is σ_V at
+(−α, −C) and Ω*(v) is σ_Ω at (v, −1), both stated in cones by `Epigraph.support_program`.
+No conjugate is written by hand here, and no closed form is used.
+
+The multiplier of f = Σ L_m w_m + b in the primal is α itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ..formulations.epigraph import split
+from ..problem import Problem
+
+Array = np.ndarray
+
+
+@dataclass
+class Program:
+    """A CVXPY problem with the pieces one reads the solution from."""
+
+    problem: Any  # cvxpy.Problem
+    alpha: Any  # the variable α (dual) or the constraint whose multiplier is α (primal)
+    w: Any = None
+    bias: Any = None
+    slices: list[slice] | None = None
+
+    def dual_point(self) -> Array:
+        if hasattr(self.alpha, "dual_value"):
+            return np.array(self.alpha.dual_value, float)
+        return np.array(self.alpha.value, float)
+
+    def norms(self) -> Array:
+        """‖w_m‖ of the primal solution."""
+        assert self.slices is not None
+        w = np.array(self.w.value, float)
+        return np.array([np.linalg.norm(w[part]) for part in self.slices])
+
+
+def factors(problem: Problem, drop: float = 1e-13) -> list[Array]:
+    """L_m with K_m = L_m L_mᵀ, without the directions that rounding made up.
+
+    Narrow factors make small programs. What is dropped shows in the certificate, which
+    looks at K_m itself.
+    """
+    if problem.grams.factors is not None:
+        given = problem.grams.factors
+        if all(L.shape[1] <= L.shape[0] for L in given):
+            return list(given)
+    found = []
+    for K in problem.grams.K:
+        values, vectors = scipy.linalg.eigh(K)
+        keep = values > drop * max(values[-1], 0.0)
+        if not np.any(keep):
+            found.append(np.zeros((len(K), 1)))
+        else:
+            found.append(vectors[:, keep] * np.sqrt(values[keep]))
+    return found
+
+
+def _blocks(parts: list[Array]) -> tuple[Array, list[slice]]:
+    ends = np.cumsum([0] + [L.shape[1] for L in parts])
+    return np.hstack(parts), [slice(a, b) for a, b in zip(ends, ends[1:])]
+
+
+def primal(problem: Problem, parts: list[Array] | None = None) -> Program:
+    """The primal as a CVXPY problem, with f as explicit variables."""
+    import cvxpy as cp
+
+    L, slices = _blocks(factors(problem) if parts is None else parts)
+    many = problem.shape[1:]
+    w, f = cp.Variable((L.shape[1], *many)), cp.Variable(problem.shape)
+    u = cp.Variable(problem.grams.M, nonneg=True)
+    bias = cp.Variable(many) if problem.bias else None
+    predicted = L @ w
+    if bias is not None:
+        ones = np.ones((problem.grams.n, 1))
+        predicted = predicted + (bias if not many else ones @ cp.reshape(bias, (1, *many), order="C"))
+    link = f == predicted
+    penalty, extra = split(problem.formulation.penalty(u))
+    losses, loss_extra = split(problem.loss.expression(f, problem.y))
+    cones = [cp.norm(cp.vec(w[part], order="C"), 2) <= u[m] for m, part in enumerate(slices)]
+    objective = problem.costs @ losses + penalty
+    constraints = [link, *cones, *extra, *loss_extra]
+    return Program(cp.Problem(cp.Minimize(objective), constraints), link, w, bias, slices)
+
+
+def dual(problem: Problem, parts: list[Array] | None = None) -> Program:
+    """The dual as a CVXPY problem, derived from the declarations alone."""
+    import cvxpy as cp
+
+    L, slices = _blocks(factors(problem) if parts is None else parts)
+    alpha = cp.Variable(problem.shape)
+    v = cp.Variable(problem.grams.M, nonneg=True)
+    loss_epigraph = problem.loss.epigraph(problem.y)
+    loss, loss_cones = loss_epigraph.support_program(
+        -cp.vec(alpha, order="C"), -problem.costs
+    )
+    penalty, penalty_cones = problem.formulation.epigraph(
+        problem.grams.M
+    ).support_program(v, -np.ones(1))
+    image = L.T @ alpha
+    cones = [
+        cp.norm(cp.vec(image[part], order="C"), 2) <= v[m] for m, part in enumerate(slices)
+    ]
+    balance = [cp.sum(alpha, axis=0) == 0] if problem.bias else []
+    constraints = [*loss_cones, *penalty_cones, *cones, *balance]
+    return Program(cp.Problem(cp.Maximize(-loss - penalty), constraints), alpha)

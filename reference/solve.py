@@ -1,0 +1,211 @@
+"""Reference solutions: an interval that contains the optimum, from our own certificate.
+
+Guarantee. reference.lower ≤ f* ≤ reference.upper whatever the conic solver says of
+itself: its points are only candidates. Clarabel at tight tolerances comes first; when the
+gap we want is not reached, looser tolerances, the derived dual program and other solvers
+follow, and the best primal point is paired with the best dual point of all of them.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate, certify
+from ..formulations.fixed_weights import FixedWeights
+from ..problem import Problem
+from .programs import Program, dual, factors, primal
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """lower ≤ f* ≤ upper, with the points that prove it."""
+
+    certificate: Certificate = field(repr=False)
+    weights: Array = field(repr=False)
+    dual: Array = field(repr=False)
+    solver: str = ""
+    seconds: float = 0.0
+
+    @property
+    def lower(self) -> float:
+        return self.certificate.lower
+
+    @property
+    def upper(self) -> float:
+        return self.certificate.upper
+
+    @property
+    def bias(self) -> Any:
+        return self.certificate.bias
+
+    @property
+    def relative_gap(self) -> float:
+        return self.certificate.width
+
+    def __repr__(self) -> str:
+        return (
+            f"Reference({self.lower:.12g} ≤ f* ≤ {self.upper:.12g}, relative gap "
+            f"{self.relative_gap:.1e}, {self.solver}, {self.seconds:.1f} s)"
+        )
+
+
+def _clarabel(tolerance: float) -> dict[str, Any]:
+    names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+    return {name: tolerance for name in names} | {"max_iter": 300, "max_threads": 1}
+
+
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "CLARABEL": [_clarabel(1e-12), _clarabel(1e-10), _clarabel(1e-8)],
+    "ECOS": [{"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11, "max_iters": 300}],
+    "SCS": [{"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 200_000}],
+    "OSQP": [{"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iter": 400_000, "polishing": True}],
+}
+
+
+def run(program: Program, solver: str, options: dict[str, Any]) -> float | None:
+    """Solve with one solver; its value, or None when it left no finite point."""
+    import cvxpy as cp
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # remarks on accuracy: we measure it ourselves
+        try:
+            program.problem.solve(solver=solver, **options)
+        except (cp.SolverError, ValueError, ArithmeticError):
+            return None
+    if any(variable.value is None for variable in program.problem.variables()):
+        return None
+    return float(program.problem.value)
+
+
+def solve(
+    problem: Problem,
+    *,
+    solver: str | None = None,
+    tol: float = 1e-9,
+    options: dict[str, Any] | None = None,
+) -> Reference:
+    """The exact answer, as an interval. solver: any installed CVXPY solver by name."""
+    start = time.perf_counter()
+    _installed(solver)
+    parts = factors(problem)
+    program = primal(problem, parts)
+    best: Certificate | None = None
+    used, weights = "", np.zeros(problem.grams.M)
+    for name, settings in _attempts(solver, options):
+        if run(program, name, settings) is None:
+            continue
+        for candidate in _candidates(problem, program, parts):
+            if best is None or candidate.primal < best.primal:
+                weights = _weights(problem, program, candidate)
+            joined = candidate if best is None else candidate.best_of(best)
+            if best is None or joined.gap < best.gap:
+                best, used = joined, name
+        if best is not None and best.relative_gap <= tol:
+            break
+    if best is not None and best.relative_gap > tol and solver is None:
+        best = _with_dual_program(problem, parts, best)
+    if best is None:
+        raise RuntimeError(
+            f"no solver returned a point for {problem!r}; rescale the kernels (unit "
+            "trace) or move C towards 1"
+        )
+    seconds = time.perf_counter() - start
+    return Reference(best, weights, best.shrink * best.alpha, used, seconds)
+
+
+def _attempts(
+    solver: str | None, options: dict[str, Any] | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    if solver is not None:
+        given = [options] if options else OPTIONS.get(solver.upper(), [{}])
+        yield from ((solver.upper(), o) for o in given)
+        return
+    for settings in OPTIONS["CLARABEL"]:
+        yield "CLARABEL", settings
+    yield "ECOS", OPTIONS["ECOS"][0]
+    yield "SCS", OPTIONS["SCS"][0]
+
+
+def _installed(solver: str | None) -> None:
+    import cvxpy as cp
+
+    available = cp.installed_solvers()
+    if solver is not None and solver.upper() not in available:
+        raise ValueError(
+            f"solver {solver!r} is not installed; choose one of {', '.join(available)}"
+        )
+
+
+def _candidates(
+    problem: Problem, program: Program, parts: list[Array]
+) -> Iterator[Certificate]:
+    """What a solved primal program suggests: its own α with θ = ‖w‖/‖α‖_K, and its w."""
+    alpha = program.dual_point()
+    if not np.all(np.isfinite(alpha)):
+        return
+    u = program.norms()
+    v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
+    theta = np.divide(u, v, out=np.zeros_like(u), where=v > 1e-300)
+    yield certify(problem, alpha, theta)
+    w = np.array(program.w.value, float)
+    assert program.slices is not None
+    coefficients = np.stack(
+        [_preimage(L, w[part]) for L, part in zip(parts, program.slices)]
+    )
+    if np.all(np.isfinite(coefficients)):
+        yield certify(problem, alpha, coefficients=coefficients)
+
+
+def _preimage(L: Array, w: Array) -> Array:
+    """Coefficients β with Lᵀβ = w: the weight vector as a combination of the data."""
+    return np.asarray(np.linalg.lstsq(L.T, w, rcond=1e-12)[0])
+
+
+def _weights(problem: Problem, program: Program, candidate: Certificate) -> Array:
+    if candidate.weights is not None:
+        return candidate.weights
+    u = program.norms()
+    v = np.sqrt(np.maximum(problem.grams.quad(candidate.alpha), 0.0))
+    return np.divide(u, v, out=np.zeros_like(u), where=v > 1e-300)
+
+
+def _with_dual_program(
+    problem: Problem, parts: list[Array], best: Certificate
+) -> Certificate:
+    program = dual(problem, parts)
+    for settings in OPTIONS["CLARABEL"]:
+        if run(program, "CLARABEL", settings) is None:
+            continue
+        alpha = program.dual_point()
+        if np.all(np.isfinite(alpha)):
+            zero = np.zeros(problem.grams.M)
+            candidate = certify(problem, alpha, zero).best_of(best)
+            best = candidate if candidate.gap < best.gap else best
+            break
+    return best
+
+
+def solve_dual(problem: Problem, *, solver: str = "CLARABEL") -> float:
+    """The optimal value of the derived dual program, as its solver reports it."""
+    program = dual(problem)
+    for settings in OPTIONS.get(solver.upper(), [{}]):
+        value = run(program, solver.upper(), settings)
+        if value is not None and program.problem.status == "optimal":
+            return value
+    if value is None:
+        raise RuntimeError(f"{solver} found no point of the derived dual of {problem!r}")
+    return value
+
+
+def at_weights(problem: Problem, weights: Array, *, solver: str = "OSQP") -> Reference:
+    """The SVM on Σ θ_m K_m: the same loss with kernel weights held fixed, as a QP."""
+    fixed = problem.with_(formulation=FixedWeights(weights))
+    return solve(fixed, solver=solver)

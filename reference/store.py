@@ -1,0 +1,112 @@
+"""Stored references: one JSON file per problem, named by the hash of the problem.
+
+A file holds candidates (α, θ or coefficients, bias), never a verdict: `load` certifies
+them afresh against the problem at hand. Numbers are written so that they read back to
+the last bit. A write goes to a temporary file that is flushed to disk and then renamed,
+so that a crash leaves the old file or the new one, never half of one; a file whose
+checksum does not fit is treated as absent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..certificate import certify
+from ..problem import Problem, describe
+from .solve import Reference, solve
+
+FORMAT = "mklopt reference 1"
+
+
+class Store:
+    """A folder of references."""
+
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder = Path(folder)
+
+    def path(self, problem: Problem) -> Path:
+        return self.folder / f"{problem.digest()[:16]}.json"
+
+    def save(self, problem: Problem, reference: Reference) -> Path:
+        """Write the reference; the kernels are proved positive semi-definite first."""
+        problem.grams.verify_psd()
+        certificate = reference.certificate
+        body = {
+            "format": FORMAT,
+            "problem": problem.digest(),
+            "loss": describe(problem.loss, problem),
+            "formulation": describe(problem.formulation, problem),
+            "alpha": certificate.alpha.tolist(),
+            "weights": _plain(certificate.weights),
+            "coefficients": _plain(certificate.coefficients),
+            "theta": reference.weights.tolist(),
+            "solver": reference.solver,
+            "seconds": round(reference.seconds, 2),
+        }
+        path = self.path(problem)
+        _write_whole(path, json.dumps(body | {"checksum": _checksum(body)}))
+        return path
+
+    def load(self, problem: Problem) -> Reference | None:
+        """The stored reference, certified afresh; None when there is none to trust."""
+        body = self._read(self.path(problem))
+        if body is None or body["problem"] != problem.digest():
+            return None
+        given = {k: body[k] for k in ("weights", "coefficients") if body[k] is not None}
+        certificate = certify(problem, body["alpha"], **given)
+        dual = certificate.shrink * certificate.alpha
+        theta = np.array(body["theta"])
+        return Reference(certificate, theta, dual, body["solver"], body["seconds"])
+
+    def solve(self, problem: Problem, **options: Any) -> Reference:
+        """The stored reference, or a new one that is stored."""
+        found = self.load(problem)
+        if found is None:
+            found = solve(problem, **options)
+            self.save(problem, found)
+        return found
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+            checksum = body.pop("checksum")
+        except (OSError, ValueError, KeyError, AttributeError):
+            return None
+        whole = body.get("format") == FORMAT and checksum == _checksum(body)
+        return body if whole else None
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(sorted(self.folder.glob("*.json")))
+
+
+def _plain(array: np.ndarray | None) -> list | None:
+    return None if array is None else array.tolist()
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    canonical = json.dumps(body, sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
