@@ -35,7 +35,7 @@ bench: install
 	$(BIN)/python -m mklopt.bench
 
 contract: install
-	$(ONE) $(BIN)/python -m mklopt.reference.contract --jobs $(JOBS)
+	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -13,7 +13,9 @@ their sum is 0 as integers, and they lie in the domain as real numbers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,16 +51,12 @@ class Box:
         alpha = np.clip(alpha, low, high)
         if not bias or not np.any(alpha):
             return alpha
-        positive, negative = alpha > 0, alpha < 0
-        plus, minus = np.sum(alpha[positive]), -np.sum(alpha[negative])
-        imbalance = abs(plus - minus)
-        shifted = _shift(alpha, low, high)
-        if min(plus, minus) == 0:
-            return shifted
+        plus, minus = np.sum(alpha[alpha > 0]), -np.sum(alpha[alpha < 0])
+        if min(plus, minus) < 0.5 * max(plus, minus):
+            return _shift(alpha, low, high)
         # Rescaling the heavier side keeps signs and zeros; it always stays in the box.
-        scaled = np.where(positive, alpha * min(1.0, minus / plus), alpha)
-        scaled = np.where(negative, alpha * min(1.0, plus / minus), scaled)
-        return scaled if imbalance <= 0.5 * max(plus, minus) else shifted
+        scale = min(plus, minus) / max(plus, minus)
+        return np.where((alpha > 0) == (plus > minus), scale * alpha, alpha)
 
     def exact(self, alpha: Array, C: Array, bias: bool) -> Array:
         alpha = self.restore(alpha, C, bias)
@@ -175,6 +173,32 @@ class Simplex:
             surplus[high] -= move
             surplus[low] += move
         return True
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Any domain, known only through cones: the nearest feasible point by a program.
+
+    membership(α, C) gives the CVXPY constraints "−α_i/C_i in the domain". What comes
+    back is feasible to the accuracy of the solver, which is why `exact` proves nothing
+    here and certificates of such losses say so.
+    """
+
+    membership: Callable[[Any, Array], list]
+
+    def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
+        import cvxpy as cp
+
+        point = cp.Variable(alpha.shape)
+        constraints = self.membership(point, C)
+        if bias:
+            constraints.append(cp.sum(point, axis=0) == 0)
+        nearest = cp.Problem(cp.Minimize(cp.sum_squares(point - alpha)), constraints)
+        nearest.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10)
+        found = np.zeros_like(alpha) if point.value is None else np.array(point.value)
+        return found * (1 - 1e-9)  # a hair inside: 0 belongs to the domain
+
+    exact = restore
 
 
 def project_simplex(rows: Array, total: Array) -> Array:

@@ -31,8 +31,8 @@ from scipy.optimize import linprog, minimize_scalar
 from scipy.special import expit, log_softmax, softmax, xlogy
 
 from .base import check_range
-from .domains import Array, Box, Simplex, project_simplex
-from .epigraph import DerivationError, Epigraph, declared_value
+from .domains import Array, Box, Projected, Simplex, project_simplex
+from .epigraph import Epigraph, declared_value, split
 from .norms import increasing_root
 
 INF = float("inf")
@@ -88,12 +88,14 @@ class Loss:
     def prox(self, f: Array, y: Array, step: float) -> Array:
         return self.epigraph(y).prox(f, np.asarray(step))
 
-    def domain(self, y: Array) -> Box | Simplex:
+    def domain(self, y: Array) -> Box | Simplex | Projected:
         return _derived_domain(self, y.tobytes(), y.dtype.str)
 
     def offset(self, f: Array, y: Array, C: Array) -> Any:
         """The b that minimizes Σ C_i V(f_i + b, y_i): the best bias for given f."""
         total = lambda b: float(C @ self.value(f + b, y))  # noqa: E731
+        if self.outputs(y) is not None:
+            return _minimize_in_space(self, f, y, C)
         if type(self).gradient is Loss.gradient:
             return _minimize_on_line(total)
         slope = lambda b: float(C @ self.gradient(f + b, y))  # noqa: E731
@@ -127,6 +129,17 @@ def _snake(name: str) -> str:
     return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
 
+def _minimize_in_space(loss: Loss, f: Array, y: Array, C: Array) -> Array:
+    """The best bias vector of a loss that gives no closed form, as a program."""
+    import cvxpy as cp
+
+    b = cp.Variable(f.shape[1])
+    moved = f + np.ones((len(y), 1)) @ cp.reshape(b, (1, f.shape[1]), order="C")
+    expression, constraints = split(loss.expression(moved, y))
+    cp.Problem(cp.Minimize(C @ expression), constraints).solve(solver=cp.CLARABEL)
+    return np.zeros(f.shape[1]) if b.value is None else np.array(b.value)
+
+
 @lru_cache(maxsize=64)
 def _epigraph(loss: Loss, y_bytes: bytes, dtype: str) -> Epigraph:
     y = np.frombuffer(y_bytes, dtype=dtype)
@@ -139,14 +152,11 @@ def _epigraph(loss: Loss, y_bytes: bytes, dtype: str) -> Epigraph:
 
 
 @lru_cache(maxsize=64)
-def _derived_domain(loss: Loss, y_bytes: bytes, dtype: str) -> Box:
+def _derived_domain(loss: Loss, y_bytes: bytes, dtype: str) -> Box | Projected:
     """[−V^∞(−1), V^∞(1)] for each distinct label: the slopes of V at infinity."""
     y = np.frombuffer(y_bytes, dtype=dtype)
     if loss.outputs(y) is not None:
-        raise DerivationError(
-            f"loss {loss.name!r} has several outputs; give it domain(y), the set of "
-            "dual variables (Simplex(y, k) where dual variables are e_y − probabilities)"
-        )
+        return Projected(_membership(loss, y))
     distinct, place = np.unique(y, return_inverse=True)
     ends = np.empty((2, len(distinct)))
     for i, label in enumerate(distinct):
@@ -161,6 +171,17 @@ def _derived_domain(loss: Loss, y_bytes: bytes, dtype: str) -> Box:
     # Interior-point values are sharp to about 1e-9: the safe side is inside.
     low, high = np.minimum(ends[0], 0) * (1 - 1e-9), np.maximum(ends[1], 0) * (1 - 1e-9)
     return Box(low[place], high[place])
+
+
+def _membership(loss: Loss, y: Array) -> Callable[[Any, Array], list]:
+    """(−α, −C) has a finite support: the cones of the derived dual, without a value."""
+
+    def constraints(alpha: Any, C: Array) -> list:
+        import cvxpy as cp
+
+        return loss.epigraph(y).support_program(-cp.vec(alpha, order="C"), -C)[1]
+
+    return constraints
 
 
 # ---- labels ----------------------------------------------------------------------
@@ -606,13 +627,14 @@ class DeclaredLoss(Loss):
 def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
     """Make a loss of one function of (f, y): n convex CVXPY expressions.
 
-    labels says what y holds: "real" numbers (the default) or "binary" −1/+1.
+    labels says what y holds: "real" numbers (the default), "binary" −1/+1, or "classes"
+    0 … k−1, and then f is (n, k).
 
     >>> @loss(labels="binary")
     ... def squared_hinge(f, y): return cp.square(cp.pos(1 - cp.multiply(y, f)))
     """
-    if labels not in ("real", "binary"):
-        raise ValueError(f"labels = {labels!r}; choose 'real' or 'binary'")
+    if labels not in ("real", "binary", "classes"):
+        raise ValueError(f"labels = {labels!r}; choose 'real', 'binary' or 'classes'")
     if function is None:
         return lambda inner: DeclaredLoss(inner, labels)
     return DeclaredLoss(function, labels)

@@ -18,7 +18,7 @@ _HOME = {
     "formulation": "formulations",
     "loss": "formulations",
 }
-_ROOMS = ("data", "formulations", "kernels", "reference")
+_ROOMS = ("formulations", "reference")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 

@@ -80,10 +80,13 @@ class GramStack:
         return flat.reshape(self.M, *A.shape)
 
     def quad(self, A: Array) -> Array:
-        return self.inner(A, self.matvec(A))
+        return self.inner(A, None if self.factors is not None else self.matvec(A))
 
-    def inner(self, A: Array, KA: Array) -> Array:
-        """(⟨A, K_m A⟩)_m from what matvec returned."""
+    def inner(self, A: Array, KA: Array | None) -> Array:
+        """(⟨A, K_m A⟩)_m from what matvec returned; sharper from factors: ‖L_mᵀA‖²."""
+        if self.factors is not None:
+            return np.array([np.sum((L.T @ A) ** 2) for L in self.factors])
+        assert KA is not None
         return KA.reshape(self.M, -1) @ A.ravel()
 
     def apply(self, B: Array) -> Array:

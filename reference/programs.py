@@ -57,8 +57,9 @@ def factors(problem: Problem, drop: float = 1e-13) -> list[Array]:
         if all(L.shape[1] <= L.shape[0] for L in given):
             return list(given)
     found = []
-    for K in problem.grams.K:
+    for K, shift in zip(problem.grams.K, problem.grams.shift):
         values, vectors = scipy.linalg.eigh(K)
+        values = values + shift
         keep = values > drop * max(values[-1], 0.0)
         if not np.any(keep):
             found.append(np.zeros((len(K), 1)))

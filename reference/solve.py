@@ -63,7 +63,7 @@ def _clarabel(tolerance: float) -> dict[str, Any]:
 
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
-    "CLARABEL": [_clarabel(1e-12), _clarabel(1e-10), _clarabel(1e-8)],
+    "CLARABEL": [_clarabel(10.0**-k) for k in (12, 11, 10, 9, 8)],
     "ECOS": [{"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11, "max_iters": 300}],
     "SCS": [{"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 200_000}],
     "OSQP": [{"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iter": 400_000, "polishing": True}],
@@ -106,11 +106,13 @@ def solve(
             if best is None or candidate.primal < best.primal:
                 weights = _weights(problem, program, candidate)
             joined = candidate if best is None else candidate.best_of(best)
-            if best is None or joined.gap < best.gap:
+            if best is None or joined.width < best.width:
                 best, used = joined, name
-        if best is not None and best.relative_gap <= tol:
+            if best.width <= tol:
+                break
+        if best is not None and best.width <= tol:
             break
-    if best is not None and best.relative_gap > tol and solver is None:
+    if best is not None and best.width > tol and solver is None:
         best = _with_dual_program(problem, parts, best)
     if best is None:
         raise RuntimeError(
@@ -180,29 +182,39 @@ def _weights(problem: Problem, program: Program, candidate: Certificate) -> Arra
 def _with_dual_program(
     problem: Problem, parts: list[Array], best: Certificate
 ) -> Certificate:
+    found = solve_dual(problem, parts=parts)
+    candidate = certify(problem, found.alpha, np.zeros(problem.grams.M)).best_of(best)
+    return candidate if candidate.width < best.width else best
+
+
+@dataclass(frozen=True, eq=False)
+class DualSolution:
+    """The derived dual: its optimal value, its α, and the bound that α proves."""
+
+    value: float
+    bound: float
+    alpha: Array = field(repr=False)
+
+
+def solve_dual(problem: Problem, *, parts: list[Array] | None = None) -> DualSolution:
+    """Solve the derived dual program.
+
+    Of several attempts the one whose α, made feasible, proves the most is returned.
+    """
     program = dual(problem, parts)
-    for settings in OPTIONS["CLARABEL"]:
-        if run(program, "CLARABEL", settings) is None:
+    found: list[DualSolution] = []
+    for name, settings in _attempts(None, None):
+        value = run(program, name, settings)
+        alpha = program.dual_point() if value is not None else np.array(np.nan)
+        if value is None or not np.all(np.isfinite(alpha)):
             continue
-        alpha = program.dual_point()
-        if np.all(np.isfinite(alpha)):
-            zero = np.zeros(problem.grams.M)
-            candidate = certify(problem, alpha, zero).best_of(best)
-            best = candidate if candidate.gap < best.gap else best
+        bound = certify(problem, alpha, np.zeros(problem.grams.M)).dual
+        found.append(DualSolution(value, bound, alpha))
+        if abs(value - bound) <= 1e-10 * abs(value):
             break
-    return best
-
-
-def solve_dual(problem: Problem, *, solver: str = "CLARABEL") -> float:
-    """The optimal value of the derived dual program, as its solver reports it."""
-    program = dual(problem)
-    for settings in OPTIONS.get(solver.upper(), [{}]):
-        value = run(program, solver.upper(), settings)
-        if value is not None and program.problem.status == "optimal":
-            return value
-    if value is None:
-        raise RuntimeError(f"{solver} found no point of the derived dual of {problem!r}")
-    return value
+    if not found:
+        raise RuntimeError(f"no solver found a point of the derived dual of {problem!r}")
+    return max(found, key=lambda solution: solution.bound)
 
 
 def at_weights(problem: Problem, weights: Array, *, solver: str = "OSQP") -> Reference:

@@ -105,6 +105,7 @@ def _write_whole(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp makes private files
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

@@ -1,0 +1,148 @@
+"""Tables for people: the main job and the list of rooms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.table import Table
+
+from .reference.contract import Cell
+
+
+@dataclass(frozen=True)
+class Row:
+    """One formulation × loss, solved and checked."""
+
+    formulation: str
+    loss: str
+    lower: float
+    upper: float
+    gap: float  # relative width of the enclosure
+    duality: float  # |derived dual − interval|, relative
+    solver: str
+    seconds: float
+    theorem: bool
+
+    def passed(self, tol: float) -> bool:
+        return 0 <= self.gap <= tol and self.duality <= tol
+
+
+def check(cell: Cell) -> Row:
+    """Primal program, derived dual program, and the interval that judges both."""
+    from . import reference
+
+    problem = cell.problem()
+    start = time.perf_counter()
+    found = reference.solve(problem)
+    derived = reference.solve_dual(problem)
+    below, above = found.lower - derived.value, derived.value - found.upper
+    return Row(
+        formulation=shown(cell.formulation),
+        loss=shown(cell.loss),
+        lower=found.lower,
+        upper=found.upper,
+        gap=found.relative_gap,
+        duality=max(below, above, 0.0) / abs(found.upper),
+        solver=found.solver,
+        seconds=time.perf_counter() - start,
+        theorem=not found.certificate.assumptions,
+    )
+
+
+def shown(part: object) -> str:
+    """A formulation or loss with its parameters, short enough for a table."""
+    from dataclasses import fields
+
+    def short(value: object) -> str:
+        if isinstance(value, float):
+            return f"{value:.4g}"
+        text = str(value).replace(" ", "")
+        return text if len(text) <= 16 else "…"
+
+    pairs = [f"{f.name}={short(getattr(part, f.name))}" for f in fields(part)]  # type: ignore[arg-type]
+    return f"{type(part).__name__}({', '.join(pairs)})"
+
+
+def certify_everything(
+    jobs: int,
+    losses: Iterable[str] = (),
+    kinds: Iterable[str] = (),
+    tol: float = 1e-8,
+    console: Console | None = None,
+) -> bool:
+    """Run the main job; print the table; True when every cell holds."""
+    from joblib import Parallel, delayed
+
+    from .reference.contract import small_cells
+
+    console = console or Console()
+    losses, kinds = set(losses), set(kinds)
+    todo = [
+        cell
+        for cell in small_cells()
+        if (not losses or cell.loss.name in losses)
+        and (not kinds or type(cell.formulation).__name__ in kinds)
+    ]
+    console.print(
+        f"{len(todo)} pairs of loss and formulation, n = 40, M = 6: primal against the "
+        "dual derived from the declarations"
+    )
+    rows = []
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress("certify", *columns, console=console) as progress:
+        task = progress.add_task("certify", total=len(todo))
+        pool = Parallel(n_jobs=jobs, return_as="generator")
+        for row in pool(delayed(check)(cell) for cell in todo):
+            rows.append(row)
+            progress.advance(task)
+    console.print(table(rows, tol))
+    failed = [row for row in rows if not row.passed(tol)]
+    theorems = sum(row.theorem for row in rows)
+    console.print(
+        f"{len(rows) - len(failed)} of {len(rows)} hold to {tol:g}; "
+        f"{theorems} intervals are theorems; worst gap {max(r.gap for r in rows):.1e}, "
+        f"worst distance of the derived dual {max(r.duality for r in rows):.1e}"
+    )
+    return not failed
+
+
+def table(rows: list[Row], tol: float) -> Table:
+    found = Table(title="f* as an interval, and the derived dual", title_justify="left")
+    for name in ("loss", "formulation"):
+        found.add_column(name, no_wrap=True)
+    for name in ("f* ≥", "relative gap", "derived dual off by", "seconds"):
+        found.add_column(name, justify="right", no_wrap=True)
+    found.add_column("")
+    previous = ""
+    for row in rows:
+        if previous and row.loss != previous:
+            found.add_section()
+        found.add_row(
+            row.loss if row.loss != previous else "",
+            row.formulation,
+            f"{row.lower:.8f}",
+            f"{row.gap:.1e}",
+            f"{row.duality:.1e}",
+            f"{row.seconds:.2f}",
+            "[green]holds[/]" if row.passed(tol) else "[bold red]FAILS[/]",
+        )
+        previous = row.loss
+    return found
+
+
+def print_rooms(console: Console | None = None) -> None:
+    """Every formulation and loss with the first line of its docstring."""
+    from .formulations import formulations, losses_by_name
+
+    console = console or Console()
+    for title, known in (("formulations", formulations()), ("losses", losses_by_name())):
+        found = Table(title=title, title_justify="left", show_header=False, box=None)
+        for name, cls in known.items():
+            first = (cls.__doc__ or "").strip().split("\n")[0]
+            found.add_row(f"[bold]{name}[/]", first)
+        console.print(found)
+        console.print()

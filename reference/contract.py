@@ -1,0 +1,174 @@
+"""The contract problems: small, exact, the same bits on every machine.
+
+Kernels are K_m = L_m L_mᵀ with L_m on the grid 2⁻¹², stored as 16-bit integers: the
+products are exact in float64 and positive semi-definite by construction.
+
+    small   n = 40, M = 6: every formulation × every loss at C = 1
+    wdbc    n = 100, M = 20, Wisconsin breast cancer (from scikit-learn), Gaussians on all
+            and on single features: ten formulations × hinge, logistic, squared × four C
+
+Their references are committed beside the data as candidates; tests certify them afresh.
+`make contract` solves those that are missing; `main(["--data"])` draws the kernels anew,
+which changes every hash: a decision, not a routine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..formulations import Formulation, Loss, formulations, losses_by_name
+from ..grams import GramStack
+from ..problem import Problem
+from .store import Store
+
+FOLDER = Path(__file__).parent / "stored"
+GRID = 2.0**-12
+INF = float("inf")
+STORE = Store(FOLDER)
+GROUPS = (tuple(range(5)), tuple(range(5, 8)), tuple(range(8, 14)), tuple(range(14, 20)))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One contract problem and where it comes from."""
+
+    data: str
+    formulation: Formulation
+    loss: Loss
+    C: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.data}-{self.formulation!r}-{self.loss!r}-C{self.C:g}"
+
+    def problem(self) -> Problem:
+        grams, targets = load(self.data)
+        return Problem(
+            grams,
+            targets[self.loss.labels],
+            self.loss,
+            self.formulation,
+            self.C,
+            bias=self.loss.bias_allowed,
+        )
+
+
+def small_cells(C: float = 1.0) -> Iterator[Cell]:
+    """Every example of every formulation with every example of every loss."""
+    for loss_class in losses_by_name().values():
+        for loss in loss_class.examples():
+            for formulation_class in formulations().values():
+                for formulation in formulation_class.examples(6):
+                    yield Cell("small", formulation, loss, C)
+
+
+def wdbc_cells() -> Iterator[Cell]:
+    """The formulations of the papers on real data over four orders of C."""
+    from .. import formulations as F
+
+    papers = [
+        F.GroupLasso(), F.BlockL1(), F.LpNorm(4 / 3), F.LpNorm(2.0), F.LpNorm(4.0),
+        F.Ivanov(4 / 3), F.Tikhonov(4 / 3, 1.0),
+        F.VSKL(GROUPS, 1.0), F.VSKL(GROUPS, 2.0), F.VSKL(GROUPS, INF),
+    ]  # fmt: skip
+    known = losses_by_name()
+    for formulation in papers:
+        for loss in ("hinge", "logistic", "squared"):
+            for C in (0.1, 1.0, 10.0, 100.0):
+                yield Cell("wdbc", formulation, known[loss](), C)
+
+
+def cells() -> list[Cell]:
+    return [*small_cells(), *wdbc_cells()]
+
+
+@lru_cache(maxsize=8)
+def load(name: str) -> tuple[GramStack, dict[str, np.ndarray]]:
+    """The kernels and the targets for each kind of label."""
+    with np.load(FOLDER / f"{name}.npz") as stored:
+        ranks = np.cumsum(stored["ranks"])[:-1]
+        factors = np.split(stored["factors"].astype(float) * GRID, ranks, axis=1)
+        targets = {k[2:]: stored[k] for k in stored.files if k.startswith("y_")}
+    return GramStack.from_factors(factors), targets
+
+
+# ---- how the data were made -----------------------------------------------------------
+
+
+def _save(name: str, factors: list[np.ndarray], score: np.ndarray, binary: np.ndarray):
+    whole = np.hstack([np.rint(L / GRID) for L in factors]).astype(np.int16)
+    np.savez_compressed(
+        FOLDER / f"{name}.npz",
+        factors=whole,
+        ranks=np.array([L.shape[1] for L in factors]),
+        y_real=np.rint(score / GRID) * GRID,
+        y_binary=binary,
+        y_ones=np.ones(len(score)),
+        y_classes=np.digitize(score, np.quantile(score, [1 / 3, 2 / 3])),
+    )
+
+
+def draw_small() -> None:
+    rng = np.random.default_rng(2011)
+    factors = [rng.normal(size=(40, 4 + m)) / np.sqrt(4 + m) for m in range(6)]
+    score = factors[0][:, 0] + factors[2] @ rng.normal(size=6) / 2
+    score = score + 0.4 * rng.normal(size=40)
+    _save("small", factors, score, np.where(score > np.median(score), 1.0, -1.0))
+
+
+def draw_wdbc(rank: int = 24) -> None:
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    rows = np.random.default_rng(2011).permutation(len(X))[:100]
+    X, y = X[rows], y[rows]
+    views = [(X, s) for s in (1.0, 2.0, 5.0, 10.0, 20.0)]
+    views += [(X[:, [j]], s) for j in range(5) for s in (0.5, 1.0, 2.0)]
+    factors = []
+    for Z, width in views:
+        values, vectors = np.linalg.eigh(rbf_kernel(Z, gamma=0.5 / width**2))
+        keep = np.argsort(-values)[:rank]
+        keep = keep[values[keep] > 1e-6]
+        factors.append(vectors[:, keep] * np.sqrt(values[keep]))
+    _save("wdbc", factors, X[:, 0] + 0.5 * X[:, 1], 2.0 * y - 1)
+
+
+def _solve_and_save(cell: Cell, tol: float) -> tuple[str, float]:
+    reference = STORE.solve(cell.problem(), tol=tol)
+    return cell.name, reference.relative_gap
+
+
+def main(arguments: list[str] | None = None) -> None:
+    from joblib import Parallel, delayed
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", action="store_true", help="draw the kernels anew")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--tol", type=float, default=2e-9)
+    options = parser.parse_args(arguments)
+    if options.data:
+        FOLDER.mkdir(exist_ok=True)
+        draw_small()
+        draw_wdbc()
+    todo: list[Any] = [cell for cell in cells() if STORE.load(cell.problem()) is None]
+    done = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
+        delayed(_solve_and_save)(cell, options.tol) for cell in todo
+    )
+    worst = ("", 0.0)
+    for count, (name, gap) in enumerate(done, 1):
+        worst = max(worst, (name, gap), key=lambda pair: pair[1])
+        print(f"{count}/{len(todo)}  {gap:.1e}  {name}", flush=True)
+    known = {STORE.path(cell.problem()) for cell in cells()}
+    stale = [path for path in STORE if path not in known]
+    for path in stale:
+        path.unlink()
+    print(f"{len(known)} references, {len(stale)} stale removed, worst gap {worst}")
