@@ -21,6 +21,7 @@ the float64 round-off; a formulation that states none gets no rigorous enclosure
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .epigraph import Epigraph, declared_value
+from .epigraph import DerivationError, Epigraph
 from .norms import increasing_root, ratio
 
 Array = np.ndarray
@@ -46,9 +47,6 @@ class Formulation:
         raise TypeError(f"{type(self).__name__} declares no penalty(u)")
 
     def value(self, u: Array) -> float:
-        direct = declared_value(self.penalty, u.shape, u)
-        if direct is not None:
-            return float(direct)
         return float(self.epigraph(len(u)).value(u)[0])
 
     def conjugate(self, v: Array) -> float:
@@ -62,11 +60,12 @@ class Formulation:
         return np.maximum(self.epigraph(len(u)).prox(u, np.asarray(step)), 0.0)
 
     def reach(self, v: Array) -> float:
+        with contextlib.suppress(DerivationError):  # at the very edge of the domain
+            if np.isfinite(self.conjugate(v)):
+                return 1.0
         if type(self).conjugate is Formulation.conjugate:
-            # Interior-point values blow up at the very edge: stay a hair inside.
+            # Interior-point values blow up at the edge: stay a hair inside.
             return min(1.0, self.epigraph(len(v)).reach(v) * (1 - 1e-9))
-        if np.isfinite(self.conjugate(v)):
-            return 1.0
         finite = increasing_root(
             lambda s: np.where(np.isfinite(self.conjugate(float(s) * v)), -1.0, 1.0),
             np.zeros(()),

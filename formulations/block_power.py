@@ -43,8 +43,8 @@ class BlockPower(Formulation):
             return float(np.sum(0.5 * (q - 1) * (2 * v / q) ** dual_exponent(q)))
 
     def rounding(self, M: int) -> float:
-        power = max(self.q, dual_exponent(self.q))
-        return np.inf if np.isinf(power) else (4 + power) * super().rounding(M)
+        steepest = self.q if self.q == 1 else max(self.q, dual_exponent(self.q))
+        return (4 + steepest) * super().rounding(M)
 
     def weights(self, u: Array) -> Array:
         if self.q == 2:

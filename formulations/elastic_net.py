@@ -28,8 +28,8 @@ class ElasticNet(Formulation):
     def penalty(self, u: Any) -> Any:
         import cvxpy as cp
 
-        rho = self.l1_ratio
-        return rho * cp.sum(u) + 0.5 * (1 - rho) * cp.sum_squares(u)
+        rho, linear = self.l1_ratio, self.l1_ratio * cp.sum(u)
+        return linear if rho == 1 else linear + 0.5 * (1 - rho) * cp.sum_squares(u)
 
     def value(self, u: Array) -> float:
         rho = self.l1_ratio

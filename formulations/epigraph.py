@@ -9,7 +9,7 @@ is all we keep. From (A, b, K) follow, by conic duality and nothing else,
 
     support     sup { ⟨g, z⟩ : z ∈ epi h }  =  inf { bᵀy : Aᵀy = g, y ∈ K* }
     conjugate   h*(v)      = support at g = (v, −1)
-    recession   h^∞(d)     = inf { t : −A (d, t, ·) ∈ K },  which bounds the domain of h*
+    reach       sup { s : h*(s v) < ∞ } = inf { t : −A (x, t, ·) ∈ K, ⟨v, x⟩ = 1 }
     value       h(x)       = inf { t : (x, t, ·) ∈ epi h },  its multipliers a subgradient
     prox        argmin h(z) + Σ (z − x)² / (2 step)
 
@@ -24,7 +24,6 @@ Reference: conic duality as in Ben-Tal and Nemirovski (2001).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,7 +37,19 @@ Array = np.ndarray
 Block = tuple[str, int, float]  # cone, number of rows, exponent (power cones only)
 
 
-TOLERANCES = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+# Steep power cones (exponents near 1) stall at full steps: then shorter ones, and other
+# scalings. "Almost solved" means 5e-5 to Clarabel and is never accepted.
+MANNERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"max_step_fraction": 0.9},
+    {"linesearch_backtrack_step": 0.5},
+    {"equilibrate_enable": False},
+)
+ATTEMPTS = (
+    (1e-13, MANNERS[0]),
+    *((1e-11, how) for how in MANNERS[:2]),
+    *((tolerance, how) for tolerance in (1e-9, 1e-8) for how in MANNERS),
+)
 
 
 class DerivationError(RuntimeError):
@@ -51,20 +62,6 @@ def split(declared: Any) -> tuple[Any, list]:
         expression, constraints = declared
         return expression, list(constraints)
     return declared, []
-
-
-def declared_value(declare: Callable, shape: tuple[int, ...], x: Array) -> Array | None:
-    """h(x) read off the expression itself; None when auxiliary variables stand in it."""
-    import cvxpy as cp
-
-    variable = cp.Variable(shape, nonneg=bool(np.all(np.asarray(x) >= 0)))
-    expression, constraints = split(declare(variable))
-    if constraints or any(v.id != variable.id for v in expression.variables()):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # overflow far away is just inf
-        variable.save_value(np.asarray(x, float))
-        return np.asarray(expression.value, float)
 
 
 @dataclass
@@ -96,7 +93,7 @@ class Cones:
             A, b = sp.csc_matrix(sp.vstack([row, A])), np.concatenate([rhs, b])
             cones = [clarabel.ZeroConeT(len(rhs)), *cones]
         P = self.P if P is None else sp.csc_matrix(self.P + P)
-        for tolerance in TOLERANCES:
+        for tolerance, manner in ATTEMPTS:
             settings = clarabel.DefaultSettings()
             settings.verbose = False
             settings.max_threads = 1
@@ -104,6 +101,8 @@ class Cones:
             settings.tol_gap_abs = settings.tol_gap_rel = tolerance
             settings.tol_feas = tolerance
             settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-10
+            for name, value in manner.items():
+                setattr(settings, name, value)
             found = clarabel.DefaultSolver(P, q, A, b, cones, settings).solve()
             status = str(found.status)
             if status == "Solved" or "Infeasible" in status:
@@ -188,6 +187,17 @@ class Epigraph:
         """Σh as an objective, squares kept as squares: sharper numerically."""
         return self._compile(epigraph=False)
 
+    @cached_property
+    def _expression(self) -> tuple[Any, Any] | None:
+        """The declaration itself, if it needs no auxiliary variables to be evaluated."""
+        import cvxpy as cp
+
+        x = cp.Variable(self.shape, nonneg=self.nonneg)
+        expression, constraints = split(self.declare(x))
+        if constraints or any(v.id != x.id for v in expression.variables()):
+            return None
+        return x, expression
+
     # ---- what is derived ----------------------------------------------------------
 
     def conjugate(self, v: Array) -> Array:
@@ -209,7 +219,17 @@ class Epigraph:
     def _owners(self) -> tuple[Array, Array]:
         """Which sample each row and column belongs to: samples share no cone."""
         total = self.total
-        bipartite = sp.bmat([[None, total.A], [total.A.T, total.P]])
+        # A row may hold a constant alone: it belongs where its cone belongs.
+        first = np.cumsum([0] + [size for _, size, _ in total.blocks])
+        joined = [
+            np.arange(start + 1, start + size)
+            for start, (kind, size, _) in zip(first, total.blocks)
+            if kind not in ("zero", "nonneg")
+        ]
+        below = np.concatenate([np.array([], int), *joined])
+        n = len(total.b)
+        within = sp.csr_matrix((np.ones(len(below)), (below, below - 1)), shape=(n, n))
+        bipartite = sp.bmat([[within, total.A], [total.A.T, total.P]])
         _, label = sp.csgraph.connected_components(bipartite, directed=False)
         label_of_x = label[len(total.b) + total.x].reshape(self.heights, -1)
         owner = np.full(label.max() + 1, -1)
@@ -218,11 +238,16 @@ class Epigraph:
             raise DerivationError(
                 f"{self.what} couples several samples; a loss is a sum over samples"
             )
-        owner = np.maximum(owner[label], 0)  # rows of constants alone: bᵀy = 0 there
+        owner = np.maximum(owner[label], 0)  # what belongs to nobody is zero
         return owner[: len(total.b)], owner[len(total.b) :]
 
     def value(self, x: Array) -> Array:
         """h(x), +inf where the constraints of the declaration exclude x."""
+        if self._expression is not None:
+            variable, expression = self._expression
+            variable.save_value(np.asarray(x, float))
+            with np.errstate(over="ignore"):  # far away is just inf
+                return np.reshape(np.asarray(expression.value, float), self.heights)
         cones = self.cones if self.heights > 1 else self.total
         cost = cones.q if self.heights == 1 else cones.cost(0.0, 1.0)
         rhs = np.ravel(x).astype(float)
@@ -250,30 +275,34 @@ class Epigraph:
         self._trust(solution, "its prox")
         return solution.z[total.x].reshape(self.shape)
 
-    def recession(self, direction: Array) -> float:
-        """Σ h^∞(direction), +inf where h grows faster than linearly."""
-        rhs = np.ravel(direction).astype(float)
-        return self._growth(self.cones.unit_rows(), rhs)
+    def slope_at_infinity(self, direction: Array) -> float:
+        """h^∞(direction) from values far away; +inf where h outgrows every line.
+
+        Slopes of a convex function increase towards h^∞, so a finite answer errs, if
+        at all, on the small side: the domain of h* it bounds is never too large.
+        """
+        near, far = 2.0**30 * direction, 2.0**40 * direction
+        first = float(np.sum(self.value(2 * near) - self.value(near))) / 2.0**30
+        last = float(np.sum(self.value(2 * far) - self.value(far))) / 2.0**40
+        grows = not np.isfinite(last) or last - first > 1e-5 * (1 + abs(first))
+        return np.inf if grows else last
 
     def reach(self, v: Array) -> float:
         """The largest s with h*(s v) finite: inf { h^∞(x) : ⟨v, x⟩ = 1 }."""
         top = float(np.max(np.abs(v)))
         if top == 0:
             return np.inf
-        row = sp.csc_matrix(self.cones.cost(v / top)[None, :])
-        return self._growth(row, np.ones(1)) / top
-
-    def _growth(self, row: sp.csc_matrix, rhs: Array) -> float:
         cones = self.cones
+        row = sp.csc_matrix(cones.cost(v / top)[None, :])
         zero = np.zeros_like(cones.b)  # b = 0: the recession cone of the epigraph
-        solution = cones.solve(cones.cost(0.0, 1.0), row=row, rhs=rhs, b=zero)
+        solution = cones.solve(cones.cost(0.0, 1.0), row=row, rhs=np.ones(1), b=zero)
         if "PrimalInfeasible" in solution.status:
             return np.inf
-        self._trust(solution, "its growth at infinity")
-        return float(np.sum(solution.z[cones.t]))
+        self._trust(solution, "the domain of its conjugate")
+        return float(np.sum(solution.z[cones.t])) / top
 
     def _trust(self, solution: Solution, quantity: str) -> None:
-        if solution.status not in ("Solved", "AlmostSolved"):
+        if solution.status != "Solved":
             raise DerivationError(
                 f"{self.what}: {quantity} could not be derived numerically (Clarabel "
                 f"says {solution.status}); give it in closed form, or rescale the data"

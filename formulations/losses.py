@@ -32,7 +32,7 @@ from scipy.special import expit, log_softmax, softmax, xlogy
 
 from .base import check_range
 from .domains import Array, Box, Projected, Simplex, project_simplex
-from .epigraph import Epigraph, declared_value, split
+from .epigraph import Epigraph, split
 from .norms import increasing_root
 
 INF = float("inf")
@@ -71,8 +71,7 @@ class Loss:
         return _epigraph(self, y.tobytes(), y.dtype.str)
 
     def value(self, f: Array, y: Array) -> Array:
-        direct = declared_value(lambda x: self.expression(x, y), f.shape, f)
-        return self.epigraph(y).value(f) if direct is None else direct
+        return self.epigraph(y).value(f)
 
     def conjugate(self, a: Array, y: Array) -> Array:
         domain = self.domain(y)
@@ -161,7 +160,7 @@ def _derived_domain(loss: Loss, y_bytes: bytes, dtype: str) -> Box | Projected:
     ends = np.empty((2, len(distinct)))
     for i, label in enumerate(distinct):
         one = np.array([label])
-        growth = _epigraph(loss, one.tobytes(), dtype).recession
+        growth = _epigraph(loss, one.tobytes(), dtype).slope_at_infinity
         ends[:, i] = -growth(-np.ones(1)), growth(np.ones(1))
     if np.any(ends[0] > 1e-9) or np.any(ends[1] < -1e-9):
         raise ValueError(

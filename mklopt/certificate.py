@@ -112,7 +112,8 @@ class Certificate:
 def relative(difference: float, value: float) -> float:
     if difference == 0:
         return 0.0
-    return difference / abs(value) if value else math.inf
+    finite = value != 0 and math.isfinite(value) and math.isfinite(difference)
+    return difference / abs(value) if finite else math.inf
 
 
 def certify(

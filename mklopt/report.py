@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import groupby
 
+from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
@@ -55,13 +58,11 @@ def check(cell: Cell) -> Row:
 
 def shown(part: object) -> str:
     """A formulation or loss with its parameters, short enough for a table."""
-    from dataclasses import fields
-
     def short(value: object) -> str:
         if isinstance(value, float):
             return f"{value:.4g}"
         text = str(value).replace(" ", "")
-        return text if len(text) <= 16 else "…"
+        return text if len(text) <= 12 else "…"
 
     pairs = [f"{f.name}={short(getattr(part, f.name))}" for f in fields(part)]  # type: ignore[arg-type]
     return f"{type(part).__name__}({', '.join(pairs)})"
@@ -111,26 +112,28 @@ def certify_everything(
 
 
 def table(rows: list[Row], tol: float) -> Table:
-    found = Table(title="f* as an interval, and the derived dual", title_justify="left")
-    for name in ("loss", "formulation"):
-        found.add_column(name, no_wrap=True)
-    for name in ("f* ≥", "relative gap", "derived dual off by", "seconds"):
-        found.add_column(name, justify="right", no_wrap=True)
-    found.add_column("")
-    previous = ""
-    for row in rows:
-        if previous and row.loss != previous:
-            found.add_section()
-        found.add_row(
-            row.loss if row.loss != previous else "",
-            row.formulation,
-            f"{row.lower:.8f}",
-            f"{row.gap:.1e}",
-            f"{row.duality:.1e}",
-            f"{row.seconds:.2f}",
-            "[green]holds[/]" if row.passed(tol) else "[bold red]FAILS[/]",
-        )
-        previous = row.loss
+    found = Table(
+        title="gap: width of the interval around f*; dual off: the derived dual from it",
+        title_justify="left",
+        box=SIMPLE,
+        pad_edge=False,
+    )
+    found.add_column("loss, formulation", no_wrap=True)
+    for name, width in (("f* ≥", 9), ("gap", 7), ("dual off", 8), ("s", 4)):
+        found.add_column(name, justify="right", no_wrap=True, min_width=width)
+    found.add_column("", no_wrap=True, min_width=5)
+    for loss, group in groupby(rows, key=lambda row: row.loss):
+        found.add_section()
+        found.add_row(f"[bold]{loss}[/]")
+        for row in group:
+            found.add_row(
+                f"  {row.formulation}",
+                f"{row.lower:.6g}",
+                f"{row.gap:.1e}",
+                f"{row.duality:.1e}",
+                f"{row.seconds:.1f}",
+                "[green]holds[/]" if row.passed(tol) else "[bold red]FAILS[/]",
+            )
     return found
 
 
@@ -143,6 +146,6 @@ def print_rooms(console: Console | None = None) -> None:
         found = Table(title=title, title_justify="left", show_header=False, box=None)
         for name, cls in known.items():
             first = (cls.__doc__ or "").strip().split("\n")[0]
-            found.add_row(f"[bold]{name}[/]", first)
+            found.add_row(f"[bold]{name}[/]", escape(first))
         console.print(found)
         console.print()

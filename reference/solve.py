@@ -104,7 +104,7 @@ def solve(
             continue
         for candidate in _candidates(problem, program, parts):
             if best is None or candidate.primal < best.primal:
-                weights = _weights(problem, program, candidate)
+                weights = _weights(problem, program, candidate.alpha)
             joined = candidate if best is None else candidate.best_of(best)
             if best is None or joined.width < best.width:
                 best, used = joined, name
@@ -153,15 +153,14 @@ def _candidates(
     alpha = program.dual_point()
     if not np.all(np.isfinite(alpha)):
         return
-    u = program.norms()
-    v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
-    theta = np.divide(u, v, out=np.zeros_like(u), where=v > 1e-300)
-    yield certify(problem, alpha, theta)
+    used = _used(problem, program)
+    yield certify(problem, alpha, _weights(problem, program, alpha))
     w = np.array(program.w.value, float)
     assert program.slices is not None
     coefficients = np.stack(
         [_preimage(L, w[part]) for L, part in zip(parts, program.slices)]
     )
+    coefficients[~used] = 0.0
     if np.all(np.isfinite(coefficients)):
         yield certify(problem, alpha, coefficients=coefficients)
 
@@ -171,11 +170,18 @@ def _preimage(L: Array, w: Array) -> Array:
     return np.asarray(np.linalg.lstsq(L.T, w, rcond=1e-12)[0])
 
 
-def _weights(problem: Problem, program: Program, candidate: Certificate) -> Array:
-    if candidate.weights is not None:
-        return candidate.weights
+def _used(problem: Problem, program: Program) -> Array:
+    """Kernels to keep: all of them, unless Ω forbids what is left of some by rounding."""
     u = program.norms()
-    v = np.sqrt(np.maximum(problem.grams.quad(candidate.alpha), 0.0))
+    if np.isfinite(problem.formulation.value(u)):
+        return np.ones(len(u), bool)
+    return u > 1e-6 * np.max(u)
+
+
+def _weights(problem: Problem, program: Program, alpha: Array) -> Array:
+    """θ_m = ‖w_m‖/‖α‖_{K_m}."""
+    u = np.where(_used(problem, program), program.norms(), 0.0)
+    v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
     return np.divide(u, v, out=np.zeros_like(u), where=v > 1e-300)
 
 

@@ -1,0 +1,148 @@
+"""Every closed form of a loss equals what its declaration gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mklopt.formulations import losses_by_name, stripped_loss
+from mklopt.formulations.domains import Box, Simplex
+from mklopt.formulations.losses import Loss
+
+TOL = 1e-7
+LOSSES = [loss for cls in losses_by_name().values() for loss in cls.examples()]
+IDS = [repr(loss) for loss in LOSSES]
+Y = {
+    "binary": np.array([1.0, -1.0, 1.0, -1.0, 1.0]),
+    "real": np.array([0.3, -1.2, 0.0, 2.0, 0.1]),
+    "ones": np.ones(5),
+    "classes": np.array([0, 1, 2, 1, 0]),
+}
+NUMBERS = st.one_of(
+    st.sampled_from([0.0, 1.0, -1.0, 0.1, 0.3]),  # kinks
+    st.floats(-4, 4, allow_nan=False),
+)
+BLOCK = st.lists(NUMBERS, min_size=15, max_size=15).map(np.array)
+
+
+def shaped(loss: Loss, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    y = Y[loss.labels]
+    shape = loss.shape(y)
+    return numbers[: int(np.prod(shape))].reshape(shape), y
+
+
+def dual_points(loss: Loss, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points in the domain of V*, its ends included now and then."""
+    a, y = shaped(loss, numbers)
+    ones = np.ones(len(y))
+    return -loss.domain(y).restore(-a, ones, bias=False), y
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_value_is_the_declared_one(loss, numbers):
+    f, y = shaped(loss, numbers)
+    np.testing.assert_allclose(
+        loss.value(f, y), stripped_loss(loss).value(f, y), rtol=TOL, atol=TOL
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_conjugate_is_the_declared_one(loss, numbers):
+    a, y = dual_points(loss, numbers)
+    a = a * (1 - 1e-8)  # the interior-point value does not exist at the very edge
+    declared = stripped_loss(loss).epigraph(y).conjugate(a)
+    np.testing.assert_allclose(loss.conjugate(a, y), declared, rtol=TOL, atol=TOL)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK, other=BLOCK)
+def test_fenchel_young(loss, numbers, other):
+    """V(f) + V*(a) ≥ ⟨a, f⟩ always, with equality at a subgradient."""
+    f, y = shaped(loss, numbers)
+    a, _ = dual_points(loss, other)
+
+    def excess(a):
+        inner = (a * f).reshape(len(y), -1).sum(axis=1)
+        return loss.value(f, y) + loss.conjugate(a, y) - inner
+
+    assert np.all(excess(a) >= -1e-12)
+    np.testing.assert_allclose(excess(loss.gradient(f, y)), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK, step=st.floats(0.05, 5.0))
+def test_prox_is_stationary_in_the_declared_conjugate(loss, numbers, step):
+    """g = (f − z)/step is a subgradient at z: Fenchel–Young with equality."""
+    f, y = shaped(loss, numbers)
+    z = loss.prox(f, y, step)
+    g = (f - z) / step
+    domain = loss.domain(y)
+    inside = -domain.restore(-g, np.ones(len(y)), bias=False)
+    np.testing.assert_allclose(inside, g, atol=1e-12)
+    inner = (inside * z).reshape(len(y), -1).sum(axis=1)
+    excess = loss.value(z, y) + loss.conjugate(inside, y) - inner
+    np.testing.assert_allclose(excess, 0, atol=1e-11)
+    rough = stripped_loss(loss).prox(f, y, step)
+    np.testing.assert_allclose(z, rough, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+def test_domain_is_the_declared_one(loss):
+    y = Y[loss.labels]
+    domain = loss.domain(y)
+    if isinstance(domain, Box):
+        derived = stripped_loss(loss).domain(y)
+        np.testing.assert_allclose(derived.low, domain.low, atol=1e-7)
+        np.testing.assert_allclose(derived.high, domain.high, atol=1e-7)
+        outside = np.where(np.isfinite(domain.high), domain.high + 1e-3, 0.0)
+        values = loss.conjugate(outside, y)
+        assert np.all(np.isinf(values) == np.isfinite(domain.high))
+        assert np.all((domain.low <= 0) & (domain.high >= 0))
+    else:
+        assert isinstance(domain, Simplex)
+        off = np.zeros(loss.shape(y))
+        off[:, 0] = 0.2
+        assert np.all(np.isinf(loss.conjugate(off, y)))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_offset_is_the_best_bias(loss, numbers):
+    if not loss.bias_allowed:
+        pytest.skip("one-class has no bias")
+    f, y = shaped(loss, numbers)
+    C = np.array([1.0, 2.0, 0.5, 1.0, 3.0])
+    b = loss.offset(f, y, C)
+    best = C @ loss.value(f + b, y)
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 0.1, 2.0):
+        for _ in range(10):
+            other = b + scale * rng.normal(size=np.shape(b))
+            assert C @ loss.value(f + other, y) >= best - 1e-9 * (1 + best)
+    derived = stripped_loss(loss).offset(f, y, C)
+    assert abs(C @ loss.value(f + derived, y) - best) <= 1e-6 * (1 + best)
+
+
+def test_registry_finds_every_loss_of_the_issue():
+    names = "hinge logistic squared eps_insensitive one_class multiclass_hinge multinomial"
+    assert {*names.split(), "huber", "quantile"} <= set(losses_by_name())
+
+
+def test_a_loss_that_falls_for_ever_is_refused():
+    from mklopt import loss
+
+    endless = loss(lambda f, y: -f)
+    with pytest.raises(ValueError, match="not bounded below"):
+        endless.domain(np.array([0.0, 1.0]))
+
+
+def test_gradients_at_large_margins_do_not_overflow():
+    logistic = losses_by_name()["logistic"]()
+    f, y = np.array([1e4, -1e4]), np.array([1.0, 1.0])
+    assert np.all(np.isfinite(logistic.value(f, y)))
+    assert math.isclose(logistic.value(f, y)[1], 1e4)

@@ -1,0 +1,75 @@
+"""The committed references are candidates: certified afresh here, in milliseconds."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+import pytest
+from mklopt import reference
+from mklopt.reference.contract import STORE, cells, load, wdbc_cells
+
+ALL = cells()
+FLOOR = 530  # may only grow: the number of contract cells with a stored reference
+BY_KIND = [
+    pytest.param(list(group), id="-".join(key))
+    for key, group in groupby(
+        sorted(ALL, key=lambda c: (c.data, type(c.formulation).__name__)),
+        key=lambda c: (c.data, type(c.formulation).__name__),
+    )
+]
+
+
+@pytest.mark.parametrize("group", BY_KIND)
+def test_stored_references_prove_their_interval(group, cell_counter):
+    for cell in group:
+        found = STORE.load(cell.problem())
+        assert found is not None, f"no stored reference for {cell.name}: make contract"
+        assert found.certificate.assumptions == [], cell.name
+        assert 0 <= found.relative_gap <= 1e-8, cell.name
+    cell_counter("run", len(group))
+
+
+def test_the_number_of_cells_only_grows():
+    assert len(ALL) >= FLOOR
+    assert len({STORE.path(cell.problem()) for cell in ALL}) == len(ALL)
+
+
+def test_no_stale_references_are_committed():
+    known = {STORE.path(cell.problem()) for cell in ALL}
+    assert set(STORE) == known
+
+
+def test_contract_kernels_are_exact():
+    for name in ("small", "wdbc"):
+        grams, _ = load(name)
+        assert grams.entry_error == 0.0
+        assert grams.proof == "factors"
+
+
+def test_a_stored_reference_for_another_problem_proves_nothing(tmp_path):
+    """Candidates moved to the wrong problem are judged by that problem."""
+    first, second = list(wdbc_cells())[:2]
+    body = json.loads(STORE.path(first.problem()).read_text())
+    store = reference.Store(tmp_path)
+    store.path(second.problem()).write_text(json.dumps(body))
+    assert store.load(second.problem()) is None
+
+
+SLICE = [c for i, c in enumerate(wdbc_cells()) if i % 7 == 3]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        pytest.param(c, id=c.name, marks=[] if c in SLICE else [pytest.mark.full])
+        for c in wdbc_cells()
+    ],
+)
+def test_solving_again_lands_in_the_stored_interval(cell, cell_counter):
+    """n = 100, M = 20, real data: a fresh solve certifies to 1e-8 and agrees."""
+    problem = cell.problem()
+    fresh, stored = reference.solve(problem, tol=5e-9), STORE.load(problem)
+    assert 0 <= fresh.relative_gap <= 1e-8
+    assert fresh.lower <= stored.upper and stored.lower <= fresh.upper
+    cell_counter("run")
