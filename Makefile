@@ -32,7 +32,7 @@ lint: install
 	$(BIN)/mypy
 
 bench: install
-	$(BIN)/python -m mklopt.bench
+	$(ONE) $(BIN)/python -m mklopt.bench
 
 contract: install
 	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"

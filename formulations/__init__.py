@@ -32,11 +32,13 @@ __all__ = [
 ]
 
 
-def _concrete(root: type, module: str) -> list[type]:
-    found: list[type] = []
+def _concrete(root: Any, module: str) -> list[Any]:
+    found: list[Any] = []
     for child in root.__subclasses__():
         found += _concrete(child, module)
-        if child.__module__.startswith(module) and "__dataclass_fields__" in vars(child):
+        if child.__module__.startswith(module) and "__dataclass_fields__" in vars(
+            child
+        ):
             found.append(child)
     return found
 
@@ -45,7 +47,9 @@ def formulations() -> dict[str, type[Formulation]]:
     """Every formulation of this room, by class name."""
     for info in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{info.name}")
-    found = {c.__name__: c for c in _concrete(Formulation, __name__) if c is not Declared}
+    found = {
+        c.__name__: c for c in _concrete(Formulation, __name__) if c is not Declared
+    }
     return dict(sorted(found.items()))
 
 

@@ -10,7 +10,7 @@ is all we keep. From (A, b, K) follow, by conic duality and nothing else,
     support     sup { ⟨g, z⟩ : z ∈ epi h }  =  inf { bᵀy : Aᵀy = g, y ∈ K* }
     conjugate   h*(v)      = support at g = (v, −1)
     reach       sup { s : h*(s v) < ∞ } = inf { t : −A (x, t, ·) ∈ K, ⟨v, x⟩ = 1 }
-    value       h(x)       = inf { t : (x, t, ·) ∈ epi h },  its multipliers a subgradient
+    value       h(x)       = inf { t : (x, t, ·) ∈ epi h },  with its multipliers
     prox        argmin h(z) + Σ (z − x)² / (2 step)
 
 Each is one small program handed to Clarabel directly: the matrices are compiled once.
@@ -174,7 +174,9 @@ class Epigraph:
             b=np.asarray(data["b"], float),
             blocks=list(_blocks(data["dims"], self.what)),
             x=columns[twin.id] + np.arange(size),
-            t=columns[t.id] + np.arange(self.heights) if epigraph else np.array([], int),
+            t=columns[t.id] + np.arange(self.heights)
+            if epigraph
+            else np.array([], int),
         )
 
     @cached_property
@@ -189,7 +191,7 @@ class Epigraph:
 
     @cached_property
     def _expression(self) -> tuple[Any, Any] | None:
-        """The declaration itself, if it needs no auxiliary variables to be evaluated."""
+        """The declaration itself, where it needs no auxiliary variables."""
         import cvxpy as cp
 
         x = cp.Variable(self.shape, nonneg=self.nonneg)

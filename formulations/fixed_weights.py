@@ -19,7 +19,7 @@ class FixedWeights(Formulation):
     Reference: Rakotomamonjy et al. (2008), eq. (10).
     """
 
-    theta: Sequence[float]
+    theta: Sequence[float] | Array
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -38,7 +38,8 @@ class FixedWeights(Formulation):
     def validate(self, M: int) -> None:
         if len(self.theta) != M:
             raise ValueError(
-                f"FixedWeights: {len(self.theta)} weights for {M} kernels; give one each"
+                f"FixedWeights: {len(self.theta)} weights for {M} kernels; "
+                "give one weight per kernel"
             )
 
     def penalty(self, u: Any) -> Any:
@@ -46,7 +47,9 @@ class FixedWeights(Formulation):
 
         used = self._theta > 0
         scale = np.where(used, 1 / np.sqrt(np.where(used, self._theta, 1.0)), 0.0)
-        return 0.5 * cp.sum_squares(cp.multiply(scale, u)), [u[np.flatnonzero(~used)] <= 0]
+        return 0.5 * cp.sum_squares(cp.multiply(scale, u)), [
+            u[np.flatnonzero(~used)] <= 0
+        ]
 
     def value(self, u: Array) -> float:
         used = self._theta > 0

@@ -97,7 +97,7 @@ class Loss:
             return _minimize_in_space(self, f, y, C)
         if type(self).gradient is Loss.gradient:
             return _minimize_on_line(total)
-        slope = lambda b: float(C @ self.gradient(f + b, y))  # noqa: E731
+        slope = lambda b: C @ self.gradient(f + b, y)  # noqa: E731
         reach = 1.0
         while (slope(-reach) > 0 or slope(reach) < 0) and reach < 2.0**60:
             reach *= 2
@@ -119,7 +119,10 @@ def _minimize_on_line(total: Callable[[float], float]) -> float:
             break
         reach *= 2
     found = minimize_scalar(
-        total, bounds=(-2 * reach, 2 * reach), method="bounded", options={"xatol": 1e-13}
+        total,
+        bounds=(-2 * reach, 2 * reach),
+        method="bounded",
+        options={"xatol": 1e-13},
     )
     return float(found.x) if found.fun < total(0.0) else 0.0
 
@@ -183,7 +186,7 @@ def _membership(loss: Loss, y: Array) -> Callable[[Any, Array], list]:
     return constraints
 
 
-# ---- labels ----------------------------------------------------------------------
+# ---- labels ------------------------------------------------------------------
 
 
 def _real(y: Array, name: str) -> Array:
@@ -233,7 +236,7 @@ def _classes(y: Array, name: str) -> Array:
 LABELS = {"real": _real, "binary": _binary, "ones": _ones, "classes": _classes}
 
 
-# ---- losses of a margin ------------------------------------------------------------
+# ---- losses of a margin ------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -317,7 +320,7 @@ class Logistic(Loss):
         return Hinge().domain(y)
 
 
-# ---- losses of a residual r = y − f --------------------------------------------------
+# ---- losses of a residual r = y − f ------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -393,7 +396,8 @@ class Huber(Loss):
     def expression(self, f: Any, y: Array) -> Any:
         import cvxpy as cp
 
-        return 0.5 * cp.huber(f - y, self.delta)
+        huber: Any = cp.huber  # its annotations know whole thresholds only
+        return 0.5 * huber(f - y, self.delta)
 
     def value(self, f: Array, y: Array) -> Array:
         size = np.abs(f - y)
@@ -451,7 +455,7 @@ class Quantile(Loss):
         return [cls(0.5), cls(0.2)]
 
 
-# ---- losses with k outputs -----------------------------------------------------------
+# ---- losses with k outputs ---------------------------------------------------
 
 
 def one_hot(y: Array, k: int) -> Array:
@@ -580,7 +584,9 @@ class Multinomial(Loss):
             inverse = 1 / (1 + step * g)
             left, gd = inverse * residual, inverse * g
             move = left + (
-                step * gd * np.sum(g * left, axis=1, keepdims=True)
+                step
+                * gd
+                * np.sum(g * left, axis=1, keepdims=True)
                 / (1 - step * np.sum(g * gd, axis=1, keepdims=True))
             )
             size, now = np.ones((len(z), 1)), merit(z)
@@ -601,7 +607,7 @@ def _in_simplex(a: Array, y: Array) -> Array:
     return np.asarray(whole & (np.min(g, axis=1) >= -EDGE))
 
 
-# ---- a user's own ----------------------------------------------------------------------
+# ---- a user's own ------------------------------------------------------------
 
 
 @dataclass(frozen=True)

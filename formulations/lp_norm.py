@@ -44,7 +44,7 @@ class WeightedLpNorm(SquaredBlockNorm):
     """
 
     p: float
-    prior: Sequence[float]
+    prior: Sequence[float] | Array
 
     def __post_init__(self) -> None:
         check_range("WeightedLpNorm", "p", self.p, 1.0, INF)

@@ -125,6 +125,6 @@ class Composite(SquaredMixedNorm):
 
 def thirds(M: int) -> Groups:
     """Groups of uneven size for the contract suite: one, two, then the rest."""
-    cuts = (range(0, 1), range(1, 3), range(3, M))
+    cuts = (range(1), range(1, 3), range(3, M))
     found = (tuple(k for k in cut if k < M) for cut in cuts)
     return tuple(group for group in found if group)

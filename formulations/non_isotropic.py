@@ -26,7 +26,7 @@ class NonIsotropic(Formulation):
     Reference: Kloft et al. (2011), section 3.6.
     """
 
-    E: Sequence[Sequence[float]]
+    E: Sequence[Sequence[float]] | Array
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -50,13 +50,18 @@ class NonIsotropic(Formulation):
                 f"{M} kernels; give one row per kernel"
             )
 
+    @property
+    def root(self) -> Array:
+        """R with E = R Rᵀ."""
+        return _root(self.E)  # type: ignore[arg-type]  # a tuple after __post_init__
+
     def penalty(self, u: Any) -> Any:
         import cvxpy as cp
 
         theta = cp.Variable(u.shape, nonneg=True)
         half, cones = declared_quadratic(u, theta)
         eye = np.eye(len(self.E))
-        whiten = scipy.linalg.solve_triangular(_root(self.E), eye, lower=True)
+        whiten = scipy.linalg.solve_triangular(self.root, eye, lower=True)
         return half, [*cones, cp.norm(whiten @ theta, 2) <= 1]
 
     def value(self, u: Array) -> float:
@@ -70,7 +75,7 @@ class NonIsotropic(Formulation):
         top = float(np.max(x))
         if top == 0:
             return 0.0
-        R = _root(self.E)
+        R = self.root
         s, _ = scipy.optimize.nnls(R.T, -(R.T @ (x / top)))
         return 0.5 * top * float(np.linalg.norm(R.T @ (x / top + s)))
 
@@ -84,7 +89,7 @@ class NonIsotropic(Formulation):
         if top == 0:
             return np.zeros_like(u, dtype=float)
         square = np.maximum(u / top, 1e-12) ** 2
-        precision = scipy.linalg.cho_solve((_root(self.E), True), np.eye(len(u)))
+        precision = scipy.linalg.cho_solve((self.root, True), np.eye(len(u)))
         theta = np.ones(len(u)) / np.sqrt(np.sum(precision))
 
         def objective(theta: Array) -> float:

@@ -50,7 +50,8 @@ def declared_norm(u: Any, q: float) -> Any:
 
     if q in (1, INF):
         return cp.sum(u) if q == 1 else cp.max(u)
-    return cp.norm(u, 2) if q == 2 else cp.pnorm(u, q, approx=False)
+    exact: Any = cp.pnorm  # its annotations know whole exponents only
+    return cp.norm(u, 2) if q == 2 else exact(u, q, approx=False)
 
 
 def declared_quadratic(u: Any, theta: Any) -> tuple[Any, list]:
@@ -90,9 +91,7 @@ def power_step(u: Array, weight: Array, q: float) -> Array:
         return np.maximum(u - weight, 0.0)
     if q == 2:
         return np.asarray(u / (1 + weight))
-    return increasing_root(
-        lambda z: z + weight * z ** (q - 1) - u, np.zeros_like(u), u
-    )
+    return increasing_root(lambda z: z + weight * z ** (q - 1) - u, np.zeros_like(u), u)
 
 
 def prox_norm(

@@ -123,7 +123,7 @@ def certify(
     *,
     coefficients: Array | None = None,
 ) -> Certificate:
-    """Certify anybody's candidates: dual α with weights θ (M,) or coefficients (M, n)."""
+    """Certify anybody's candidates: α with weights θ (M,) or coefficients (M, n)."""
     alpha = _checked(dual, problem.shape, "dual")
     if (weights is None) == (coefficients is None):
         raise ValueError("give either weights= or coefficients=, not both or neither")
@@ -180,11 +180,11 @@ def _best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float
     return points[best], values[best]
 
 
-# ---- the enclosure --------------------------------------------------------------------
+# ---- the enclosure -----------------------------------------------------------
 
 
 def enclose(certificate: Certificate) -> Enclosure:
-    """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I), one pass over the stack.
+    """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I), in one pass.
 
     Error terms are sums of non-negative numbers computed in floats; `ROOM` covers the
     rounding of those sums themselves.
@@ -214,26 +214,41 @@ class _Products:
         M, n = self.grams.M, self.grams.n
         self.columns = A.reshape((1, n, -1) if A.ndim < KA.ndim else (M, n, -1))
         self.KA = KA.reshape(M, n, -1)
-        # |K| |A| ≤ √d_i Σ_j √d_j |A_j|: rounding of the product and of the kernel.
-        size, root = np.abs(self.columns), self.grams.root_diag
-        shared = len(self.columns) == 1
-        self.spread = root @ size[0] if shared else np.einsum("mi,mik->mk", root, size)
-        self.unit = (gamma(n + 2) + self.grams.entry_error) * ROOM
+        size = np.abs(self.columns)
+        self.error = self._error(size)
         norms = self._norms_from_factors() if self.grams.factors else self._norms(size)
         shift = self.grams.shift * np.sum(size**2, axis=(1, 2)) * ROOM
         self.norms_above = np.sqrt(norms**2 + shift) * (1 + 8 * U)
+
+    def _error(self, size: Array) -> Array:
+        """A bound of the error of K_m A, entry by entry.
+
+        |K| |A| is at most √d_i Σ_j √d_j |A_j| and at most ‖K_i‖ ‖A‖: no second pass.
+        """
+        grams, root = self.grams, self.grams.root_diag
+        if len(size) == 1:
+            spread = root @ size[0]
+        else:
+            spread = np.einsum("mi,mik->mk", root, size)
+        length = np.sqrt(np.sum(size**2, axis=1))
+        product = root[:, :, None] * spread[:, None, :]
+        shorter = np.minimum(product, grams.row_norms[:, :, None] * length[:, None, :])
+        terms = int(np.max(np.count_nonzero(size, axis=1)))  # zeros add no rounding
+        error = gamma(terms + 2) * shorter
+        if grams.entry_error:  # the kernel itself is rounded, relative to √d_i √d_j
+            error += grams.entry_error * product
+        return np.asarray(error * ROOM)
 
     def _norms(self, size: Array) -> Array:
         """√⟨A, K A⟩ from the product, in two stages."""
         M, terms = self.grams.M, self.grams.n * size.shape[2]
         flat, KA = self.columns.reshape(len(size), -1), self.KA.reshape(M, -1)
+        error = self.error.reshape(M, -1) + gamma(terms + 2) * np.abs(KA)
         if len(flat) == 1:
-            quad, summed = KA @ flat[0], np.abs(KA) @ size.ravel()
+            quad, error = KA @ flat[0], error @ size.ravel()
         else:
             quad = np.sum(KA * flat, axis=1)
-            summed = np.sum(np.abs(KA * flat), axis=1)
-        error = self.unit * np.sum(self.spread**2, axis=1)
-        error += gamma(terms + 2) * summed
+            error = np.sum(error * size.reshape(M, -1), axis=1)
         return np.sqrt(np.maximum(quad + error * ROOM, 0.0)) * (1 + 4 * U)
 
     def _norms_from_factors(self) -> Array:
@@ -253,7 +268,7 @@ class _Products:
             theta = np.ones(self.grams.M)
         f = np.tensordot(theta, self.KA, axes=1) + bias
         magnitude = np.tensordot(theta, np.abs(self.KA), axes=1) + np.abs(bias)
-        error = self.unit * ((theta[:, None] * self.grams.root_diag).T @ self.spread)
+        error = np.tensordot(theta, self.error, axes=1)
         error += gamma(self.grams.M + 4) * magnitude * ROOM
         if np.any(self.grams.shift):
             weight = np.broadcast_to(theta * self.grams.shift, (self.grams.M,))
@@ -282,16 +297,17 @@ def _lower(problem: Problem, alpha: Array, v: Array, shrink: float) -> float:
 def _upper(problem: Problem, products: _Products, bias: Any) -> float:
     """Σ C V(f) + Ω(u) from above, at w or at a w longer by a hair.
 
-    Samples on the margin pay C for every rounding error of f; stretching w by twice the
+    Samples on the margin pay C for every rounding error of f; stretching w and b by the
     largest error carries them past it, at a price of that order times Ω.
     """
     f, error, u = products.predictions(bias)
-    stretch = 1 + 2 * float(np.max(error))
-    moved = error * stretch + 2 * U * np.abs(stretch * f)
-    return min(
-        _value_above(problem, f, error, u),
-        _value_above(problem, stretch * f, moved, stretch * u * (1 + 4 * U)),
-    )
+    best = _value_above(problem, f, error, u)
+    for times in (1.02, 2.0):
+        stretch = 1 + times * float(np.max(error))
+        moved = error * stretch + 2 * U * np.abs(stretch * f)
+        longer = stretch * u * (1 + 4 * U)
+        best = min(best, _value_above(problem, stretch * f, moved, longer))
+    return best
 
 
 def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
@@ -322,7 +338,7 @@ def _up(value: float) -> float:
     return value + 4 * U * abs(value)
 
 
-# ---- small helpers ---------------------------------------------------------------------
+# ---- small helpers -----------------------------------------------------------
 
 
 def _column(per_sample: Array, like: Array) -> Array:

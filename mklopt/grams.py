@@ -1,7 +1,7 @@
 """GramStack: the only way to touch kernel matrices, and a counter of passes over them.
 
     quad(A)         (tr AᵀK_mA)_m          A is (n,) or (n, k)
-    matvec(A)       (K_m A)_m              one pass gives quadratic forms and predictions
+    matvec(A)       (K_m A)_m              one pass: quadratic forms and predictions
     apply(B)        (K_m B_m)_m            one matrix of coefficients per kernel
     combine(theta)  Σ θ_m K_m
     rows(i)         (M, n) rows i          diag()  (M, n)       subset(active)
@@ -111,8 +111,14 @@ class GramStack:
 
     @cached_property
     def root_diag(self) -> Array:
-        """√K_ii: by Cauchy–Schwarz |K_ij| ≤ √K_ii √K_jj bounds every entry."""
-        return _frozen(np.sqrt(np.maximum(self._diag, 0.0)))
+        """Upper bounds of √K_ii: by Cauchy–Schwarz |K_ij| ≤ √K_ii √K_jj."""
+        return _frozen(np.sqrt(np.maximum(self._diag, 0.0)) * (1 + gamma(4)))
+
+    @cached_property
+    def row_norms(self) -> Array:
+        """Upper bounds of ‖K_i‖: with them |K| |A| ≤ ‖K_i‖ ‖A‖, whatever the signs."""
+        norms = np.sqrt(np.einsum("mij,mij->mi", self.K, self.K))
+        return _frozen(norms * (1 + gamma(self.n + 4)))
 
     def subset(self, active: Array) -> GramStack:
         """The stack of the kernels named by indices or a mask."""
@@ -133,7 +139,7 @@ class GramStack:
     # ---- positive semi-definiteness -------------------------------------------------
 
     def verify_psd(self) -> Array:
-        """Prove K_m + δ_m I ⪰ 0 and return δ, as small as the proof allows (0 if it can).
+        """Prove K_m + δ_m I ⪰ 0 and return δ, as small as the proof allows.
 
         A Cholesky factorization of K − cI that runs to completion in floating point
         proves K ⪰ 0 when c ≥ γ_{n+1} tr K / (1 − γ_{n+1}) (Rump; we take twice that, as
@@ -151,7 +157,7 @@ class GramStack:
                 c = 2 * bound * (trace + self.n * delta[m]) + 1e-300
                 if _cholesky_runs(self.K[m], delta[m] - c):
                     break
-            if delta[m] > 1e-6 * trace or trace == 0 and np.any(self.K[m]):
+            if delta[m] > 1e-6 * trace or (trace == 0 and np.any(self.K[m])):
                 raise ValueError(
                     f"kernel {m} is not positive semi-definite: it would take a shift "
                     f"of {delta[m]:.1e} on a trace of {trace:.1e}; check how it was "
@@ -181,8 +187,8 @@ def _validated(K: Array) -> Array:
         top = float(np.max(np.abs(kernel)))
         if float(np.max(np.abs(kernel - kernel.T))) > 1e-10 * top:
             raise ValueError(
-                f"kernel {m} is not symmetric; pass (K + K.transpose(0, 2, 1))/2 if the "
-                "difference is only rounding"
+                f"kernel {m} is not symmetric; pass (K + K.transpose(0, 2, 1))/2 if "
+                "the difference is only rounding"
             )
         if float(np.min(np.diag(kernel))) < -1e-10 * top:
             raise ValueError(
@@ -200,9 +206,9 @@ def _product_is_exact(L: Array) -> bool:
     top = float(np.max(np.abs(L), initial=0.0))
     if top == 0:
         return True
-    for bits in range(0, 26):
+    for bits in range(26):
         grid = 2.0 ** (np.ceil(np.log2(top)) - bits)
-        if np.all(L == np.rint(L / grid) * grid):
+        if np.all(np.rint(L / grid) * grid == L):
             return bool((top / grid) ** 2 * L.shape[1] < 2.0**53)
     return False
 

@@ -1,6 +1,6 @@
 """Problem: data, loss, formulation and C, validated and immutable.
 
-    min over w, b    Σ_i C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ_m ⟨w_m, ψ_m⟩ + b
+min over w, b    Σ_i C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ_m ⟨w_m, ψ_m⟩ + b
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Problem:
 
     grams: GramStack
     y: Array
-    loss: Loss = "hinge"  # type: ignore[assignment]  # names are looked up
-    formulation: Formulation = None  # type: ignore[assignment]
+    loss: Any = "hinge"  # a Loss; given by name, it is looked up
+    formulation: Formulation = None  # type: ignore[assignment]  # must be given
     C: float | Array = 1.0
     bias: bool = True
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         if not hasattr(self.grams, "matvec"):
-            put("grams", GramStack(self.grams))
+            put("grams", GramStack(self.grams))  # type: ignore[arg-type]
         put("loss", _loss(self.loss))
         put("formulation", _formulation(self.formulation))
         put("y", self._labels())

@@ -58,6 +58,7 @@ def check(cell: Cell) -> Row:
 
 def shown(part: object) -> str:
     """A formulation or loss with its parameters, short enough for a table."""
+
     def short(value: object) -> str:
         if isinstance(value, float):
             return f"{value:.4g}"
@@ -113,7 +114,7 @@ def certify_everything(
 
 def table(rows: list[Row], tol: float) -> Table:
     found = Table(
-        title="gap: width of the interval around f*; dual off: the derived dual from it",
+        title="gap: width of the interval around f*; dual off: derived dual from it",
         title_justify="left",
         box=SIMPLE,
         pad_edge=False,
@@ -142,7 +143,10 @@ def print_rooms(console: Console | None = None) -> None:
     from .formulations import formulations, losses_by_name
 
     console = console or Console()
-    for title, known in (("formulations", formulations()), ("losses", losses_by_name())):
+    for title, known in (
+        ("formulations", formulations()),
+        ("losses", losses_by_name()),
+    ):
         found = Table(title=title, title_justify="left", show_header=False, box=None)
         for name, cls in known.items():
             first = (cls.__doc__ or "").strip().split("\n")[0]

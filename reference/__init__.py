@@ -1,11 +1,11 @@
-"""WHAT THE ANSWER IS: primal and dual programs, the interval around f*, stored answers."""
+"""WHAT THE ANSWER IS: primal and dual programs, the interval of f*, stored answers."""
 
 from __future__ import annotations
 
 if not __name__.startswith("mklopt."):
     raise ImportError(
-        "import mklopt.reference, not reference: a bare import would make second copies "
-        "of every class"
+        "import mklopt.reference, not reference: a bare import would make second "
+        "copies of every class"
     )
 
 from .programs import dual, primal

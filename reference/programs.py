@@ -4,7 +4,7 @@
     dual    max  −σ_V(−α, −C) − σ_Ω(v, −1),  ‖L_mᵀα‖ ≤ v_m,   Σα = 0 with a bias
 
 where K_m = L_m L_mᵀ and σ is the support function of an epigraph: C V*(−α/C) is σ_V at
-(−α, −C) and Ω*(v) is σ_Ω at (v, −1), both stated in cones by `Epigraph.support_program`.
+(−α, −C) and Ω*(v) is σ_Ω at (v, −1), both stated in cones by `support_program`.
 No conjugate is written by hand here, and no closed form is used.
 
 The multiplier of f = Σ L_m w_m + b in the primal is α itself.
@@ -13,6 +13,7 @@ The multiplier of f = Σ L_m w_m + b in the primal is α itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,17 @@ def factors(problem: Problem, drop: float = 1e-13) -> list[Array]:
 
 def _blocks(parts: list[Array]) -> tuple[Array, list[slice]]:
     ends = np.cumsum([0] + [L.shape[1] for L in parts])
-    return np.hstack(parts), [slice(a, b) for a, b in zip(ends, ends[1:])]
+    return np.hstack(parts), [slice(a, b) for a, b in pairwise(ends)]
+
+
+def _norms_below(blocks: Any, slices: list[slice], bounds: Any) -> list:
+    """‖block_m‖ ≤ bound_m, Frobenius norms where there are several outputs."""
+    import cvxpy as cp
+
+    return [
+        cp.norm(cp.vec(blocks[part], order="C"), 2) <= bounds[m]
+        for m, part in enumerate(slices)
+    ]
 
 
 def primal(problem: Problem, parts: list[Array] | None = None) -> Program:
@@ -82,17 +93,44 @@ def primal(problem: Problem, parts: list[Array] | None = None) -> Program:
     w, f = cp.Variable((L.shape[1], *many)), cp.Variable(problem.shape)
     u = cp.Variable(problem.grams.M, nonneg=True)
     bias = cp.Variable(many) if problem.bias else None
-    predicted = L @ w
-    if bias is not None:
-        ones = np.ones((problem.grams.n, 1))
-        predicted = predicted + (bias if not many else ones @ cp.reshape(bias, (1, *many), order="C"))
+    predicted = _with_bias(L @ w, bias, problem)
     link = f == predicted
     penalty, extra = split(problem.formulation.penalty(u))
     losses, loss_extra = split(problem.loss.expression(f, problem.y))
-    cones = [cp.norm(cp.vec(w[part], order="C"), 2) <= u[m] for m, part in enumerate(slices)]
     objective = problem.costs @ losses + penalty
-    constraints = [link, *cones, *extra, *loss_extra]
-    return Program(cp.Problem(cp.Minimize(objective), constraints), link, w, bias, slices)
+    constraints = [link, *_norms_below(w, slices, u), *extra, *loss_extra]
+    return Program(
+        cp.Problem(cp.Minimize(objective), constraints), link, w, bias, slices
+    )
+
+
+def _with_bias(predicted: Any, bias: Any, problem: Problem) -> Any:
+    import cvxpy as cp
+
+    if bias is None:
+        return predicted
+    if bias.ndim == 0:
+        return predicted + bias
+    ones = np.ones((problem.grams.n, 1))
+    return predicted + ones @ cp.reshape(bias, (1, bias.size), order="C")
+
+
+def machine(problem: Problem, theta: Array) -> Program:
+    """One SVM on Σ θ_m K_m: a quadratic program where the loss is piecewise quadratic.
+
+    With K_θ = F Fᵀ the penalty ½Σ‖w_m‖²/θ_m is ½‖z‖² for f = F z + b.
+    """
+    import cvxpy as cp
+
+    parts = factors(problem)
+    F = np.hstack([np.sqrt(t) * L for t, L in zip(theta, parts) if t > 0])
+    many = problem.shape[1:]
+    z, f = cp.Variable((F.shape[1], *many)), cp.Variable(problem.shape)
+    bias = cp.Variable(many) if problem.bias else None
+    link = f == _with_bias(F @ z, bias, problem)
+    losses, extra = split(problem.loss.expression(f, problem.y))
+    objective = problem.costs @ losses + 0.5 * cp.sum_squares(z)
+    return Program(cp.Problem(cp.Minimize(objective), [link, *extra]), link, z, bias)
 
 
 def dual(problem: Problem, parts: list[Array] | None = None) -> Program:
@@ -109,10 +147,7 @@ def dual(problem: Problem, parts: list[Array] | None = None) -> Program:
     penalty, penalty_cones = problem.formulation.epigraph(
         problem.grams.M
     ).support_program(v, -np.ones(1))
-    image = L.T @ alpha
-    cones = [
-        cp.norm(cp.vec(image[part], order="C"), 2) <= v[m] for m, part in enumerate(slices)
-    ]
+    cones = _norms_below(L.T @ alpha, slices, v)
     balance = [cp.sum(alpha, axis=0) == 0] if problem.bias else []
     constraints = [*loss_cones, *penalty_cones, *cones, *balance]
     return Program(cp.Problem(cp.Maximize(-loss - penalty), constraints), alpha)

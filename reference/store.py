@@ -79,7 +79,7 @@ class Store:
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
             checksum = body.pop("checksum")
-        except (OSError, ValueError, KeyError, AttributeError):
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
         whole = body.get("format") == FORMAT and checksum == _checksum(body)
         return body if whole else None

@@ -1,9 +1,9 @@
 """Every closed form equals what the declaration gives.
 
 Values and conjugates are compared directly with the operators derived from `penalty`.
-Arguments (weights, prox) come out of an interior-point method only to the square root of
-its accuracy, so they are checked by what defines them, with the declared value: weights
-through its slopes, prox through its own objective and through stationarity.
+Arguments (weights, prox) come out of an interior-point method only to the square root
+of its accuracy, so they are checked by what defines them: weights through the slopes of
+the value, prox through its own objective and through stationarity.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mklopt.formulations import Formulation, formulations, stripped
 from mklopt.formulations.base import Declared
+from mklopt.formulations.lp_norm import LpNorm
 from mklopt.formulations.mixed_norm import VSKL, Composite, thirds
 
 TOL = 1e-7
@@ -46,7 +48,9 @@ def every(M: int) -> list[Formulation]:
 
 
 SIZES = (6, 1)
-CASES = [pytest.param(M, i, id=f"M{M}-{f!r}") for M in SIZES for i, f in enumerate(every(M))]
+CASES = [
+    pytest.param(M, i, id=f"M{M}-{f!r}") for M in SIZES for i, f in enumerate(every(M))
+]
 
 POINTS = st.lists(
     st.one_of(
@@ -174,7 +178,7 @@ def test_registry_finds_every_formulation_of_the_issue():
 
 
 def test_stripping_deletes_every_closed_form():
-    bare = stripped(formulations()["LpNorm"](2.0))
+    bare = stripped(LpNorm(2.0))
     for method in ("value", "conjugate", "weights", "prox", "reach"):
         assert getattr(type(bare), method) is getattr(Formulation, method)
     assert isinstance(bare, Declared)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mklopt.formulations import losses_by_name, stripped_loss
 from mklopt.formulations.domains import Box, Simplex
 from mklopt.formulations.losses import Loss
@@ -97,6 +98,7 @@ def test_domain_is_the_declared_one(loss):
     domain = loss.domain(y)
     if isinstance(domain, Box):
         derived = stripped_loss(loss).domain(y)
+        assert isinstance(derived, Box)
         np.testing.assert_allclose(derived.low, domain.low, atol=1e-7)
         np.testing.assert_allclose(derived.high, domain.high, atol=1e-7)
         outside = np.where(np.isfinite(domain.high), domain.high + 1e-3, 0.0)
@@ -129,7 +131,9 @@ def test_offset_is_the_best_bias(loss, numbers):
 
 
 def test_registry_finds_every_loss_of_the_issue():
-    names = "hinge logistic squared eps_insensitive one_class multiclass_hinge multinomial"
+    names = (
+        "hinge logistic squared eps_insensitive one_class multiclass_hinge multinomial"
+    )
     assert {*names.split(), "huber", "quantile"} <= set(losses_by_name())
 
 

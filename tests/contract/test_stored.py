@@ -6,6 +6,7 @@ import json
 from itertools import groupby
 
 import pytest
+
 from mklopt import reference
 from mklopt.reference.contract import STORE, cells, load, wdbc_cells
 
@@ -70,6 +71,7 @@ def test_solving_again_lands_in_the_stored_interval(cell, cell_counter):
     """n = 100, M = 20, real data: a fresh solve certifies to 1e-8 and agrees."""
     problem = cell.problem()
     fresh, stored = reference.solve(problem, tol=5e-9), STORE.load(problem)
+    assert stored is not None
     assert 0 <= fresh.relative_gap <= 1e-8
     assert fresh.lower <= stored.upper and stored.lower <= fresh.upper
     cell_counter("run")

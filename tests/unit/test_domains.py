@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mklopt.formulations import losses_by_name
 from mklopt.formulations.domains import Box, Simplex, project_simplex
 
@@ -16,7 +17,9 @@ SEEDS = st.integers(0, 10_000)
 
 def exact_sum(alpha: np.ndarray) -> list[Fraction]:
     columns = alpha.reshape(len(alpha), -1).T
-    return [sum((Fraction(float(x)) for x in column), Fraction(0)) for column in columns]
+    return [
+        sum((Fraction(float(x)) for x in column), Fraction(0)) for column in columns
+    ]
 
 
 @pytest.mark.parametrize("name", ["hinge", "quantile", "eps_insensitive", "squared"])
@@ -24,9 +27,14 @@ def exact_sum(alpha: np.ndarray) -> list[Fraction]:
 def test_box_restores_and_is_exact_on_the_grid(name, seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 60))
-    C = 10.0 ** rng.uniform(-6, 6, size=n) if seed % 2 else np.full(n, 10.0**(seed % 7))
+    C = (
+        10.0 ** rng.uniform(-6, 6, size=n)
+        if seed % 2
+        else np.full(n, 10.0 ** (seed % 7))
+    )
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     domain = losses_by_name()[name]().domain(y)
+    assert isinstance(domain, Box)
     low, high = domain.ends(C)
     alpha = rng.normal(size=n) * C * 10.0 ** rng.integers(-3, 2)
     near = domain.restore(alpha, C, bias=True)
@@ -36,8 +44,12 @@ def test_box_restores_and_is_exact_on_the_grid(name, seed):
     assert exact_sum(exact) == [0]
     for value, bound_low, bound_high, cost in zip(exact, domain.low, domain.high, C):
         if np.isfinite(bound_low):
-            assert Fraction(float(value)) >= -Fraction(float(cost)) * Fraction(bound_high)
-            assert Fraction(float(value)) <= -Fraction(float(cost)) * Fraction(bound_low)
+            assert Fraction(float(value)) >= -Fraction(float(cost)) * Fraction(
+                bound_high
+            )
+            assert Fraction(float(value)) <= -Fraction(float(cost)) * Fraction(
+                bound_low
+            )
     np.testing.assert_allclose(exact, near, atol=1e-9 * np.max(np.abs(near)))
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import cvxpy as cp
 import numpy as np
 import pytest
+
 from mklopt import GramStack, Problem, formulation
 from mklopt.formulations import VSKL, GroupLasso, LpNorm, WeightedLpNorm
 

@@ -1,0 +1,133 @@
+"""The house itself: imports, the wheel, the commands, the README."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def python(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_importing_is_quick_and_pulls_in_neither_cvxpy_nor_numba():
+    code = """
+import sys, time
+start = time.perf_counter()
+import mklopt
+took = time.perf_counter() - start
+print(took, *(m for m in ("cvxpy", "numba", "sklearn", "scipy") if m in sys.modules))
+"""
+    runs = [python(code).split() for _ in range(3)]
+    assert min(float(run[0]) for run in runs) < 0.3
+    assert all(run[1:] == [] for run in runs)
+
+
+def test_certifying_needs_neither_cvxpy_nor_numba():
+    code = """
+import sys, numpy as np, mklopt
+from mklopt.formulations import LpNorm
+y = np.array([1., -1, 1, -1])
+problem = mklopt.Problem(np.eye(4)[None], y, formulation=LpNorm(2))
+print(mklopt.certify(problem, 0.5 * problem.y, np.ones(1)).relative_gap >= 0)
+print([m for m in ("cvxpy", "numba") if m in sys.modules])
+"""
+    assert python(code).split("\n") == ["True", "[]"]
+
+
+@pytest.mark.parametrize("room", ["formulations", "reference"])
+def test_a_bare_import_of_a_room_is_refused(room):
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {room}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"import mklopt.{room}, not {room}" in done.stderr
+
+
+def test_the_wheel_holds_exactly_the_tree(tmp_path):
+    """Build the wheel from a copy of the sources and compare its files with the rooms."""
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    homes = {
+        "mklopt": "mklopt",
+        "formulations": "mklopt/formulations",
+        "reference": "mklopt/reference",
+    }
+    expected = set()
+    for room, home in homes.items():
+        files = [*(ROOT / room).glob("*.py"), *(ROOT / room).glob("py.typed")]
+        expected |= {f"{home}/{path.name}" for path in files}
+    stored = (ROOT / "reference" / "stored").iterdir()
+    expected |= {f"mklopt/reference/stored/{path.name}" for path in stored}
+    assert packed == expected
+
+
+def mklopt(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from mklopt.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_certify_prints_its_table_and_says_so_when_it_fails():
+    arguments = [
+        "certify",
+        "--jobs",
+        "1",
+        "--loss",
+        "squared",
+        "--formulation",
+        "BlockL1",
+    ]
+    good = mklopt(*arguments)
+    assert good.returncode == 0 and "1 of 1 hold" in good.stdout
+    bad = mklopt(*arguments, "--tol", "1e-30")
+    assert bad.returncode == 1 and "FAILS" in bad.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["certify", "--loss", "hing"], "loss 'hing' is not known; choose one of"),
+        (["certify", "--formulation", "L2"], "formulation 'L2' is not known"),
+        (["certify", "--jobs", "0"], "at least one process"),
+        (["certifi"], "No such command"),
+    ],
+)
+def test_wrong_commands_get_one_clear_sentence(arguments, words):
+    done = mklopt(*arguments)
+    assert done.returncode == 2 and words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_list_shows_the_rooms():
+    shown = mklopt("list").stdout
+    for name in ("GroupLasso", "VSKL", "multinomial", "[j ≠ y]"):
+        assert name in shown
+
+
+def test_the_readme_example_runs_and_ends_in_a_certified_gap():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        output = python(block)
+        assert "≤ f* ≤" in output
+
+
+def test_every_make_target_in_the_readme_exists():
+    makefile = (ROOT / "Makefile").read_text()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for target in set(re.findall(r"`make ([a-z-]+)`", readme)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
