@@ -37,7 +37,7 @@ def tricky(M: int) -> list[Formulation]:
         *(F.Tikhonov(p, 0.7) for p in exponents),
         *(F.WeightedLpNorm(p, 1 + np.arange(M)) for p in (1.0, ROOT2, INF)),
         *(VSKL(thirds(M), q) for q in (ROOT2, 8.0)),
-        *(Composite(thirds(M), r, s) for r, s in ((ROOT2, 1.9), (1.0, 1.0), (2.0, 2.0))),
+        *(Composite(thirds(M), r, s) for r, s in ((ROOT2, 1.9), (1, 1), (2, 2))),
         F.ElasticNet(0.99),
     ]  # fmt: skip
 

@@ -6,6 +6,7 @@ import json
 from itertools import groupby
 
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 from mklopt import reference
 from mklopt.reference.contract import STORE, cells, load, wdbc_cells
@@ -75,3 +76,27 @@ def test_solving_again_lands_in_the_stored_interval(cell, cell_counter):
     assert 0 <= fresh.relative_gap <= 1e-8
     assert fresh.lower <= stored.upper and stored.lower <= fresh.upper
     cell_counter("run")
+
+
+@pytest.mark.skipif(
+    not (Path(os.environ.get("MKLOPT_DATA", "")) / "sonar.npz").is_file(),
+    reason="MKLOPT_DATA names no folder with sonar.npz",
+)
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_sonar_as_plain_gram_matrices(loss, C, cell_counter):
+    """Gram matrices instead of factors, proved positive semi-definite: still 1e-8."""
+    with np.load(Path(os.environ["MKLOPT_DATA"]) / "sonar.npz") as data:
+        X, y = data["X"][::2][:100], data["y"][::2][:100]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    K = [rbf_kernel(X[:, part], gamma=g / 15) for part in np.split(np.arange(60), 4)
+         for g in (0.03, 0.1, 0.3, 1.0, 3.0)]  # fmt: skip
+    grams = GramStack(np.stack(K))
+    grams.verify_psd()
+    groups = [range(5 * j, 5 * j + 5) for j in range(4)]
+    for formulation in (GroupLasso(), LpNorm(4 / 3), VSKL(groups, 2.0)):
+        problem = Problem(grams, y, loss, formulation, C)
+        found = reference.solve(problem, tol=5e-9)
+        assert found.certificate.assumptions == []
+        assert 0 <= found.relative_gap <= 1e-8, problem
+        cell_counter("run")
