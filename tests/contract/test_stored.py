@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import groupby
+from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from mklopt import reference
+from mklopt import GramStack, Problem, reference
+from mklopt.formulations.group_lasso import GroupLasso
+from mklopt.formulations.lp_norm import LpNorm
+from mklopt.formulations.mixed_norm import VSKL
 from mklopt.reference.contract import STORE, cells, load, wdbc_cells
 
 ALL = cells()
