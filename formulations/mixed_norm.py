@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ class SquaredMixedNorm(Formulation):
     """
 
     exact: ClassVar[bool] = True
-    groups: Groups
+    groups: Any  # a tuple of tuples after __post_init__
 
     @property
     def exponents(self) -> tuple[float, float]:
@@ -81,7 +82,7 @@ class VSKL(SquaredMixedNorm):
     Reference: Aflalo et al. (2011), eq. (1).
     """
 
-    groups: Groups
+    groups: Groups | Sequence[Sequence[int]]
     q: float = 2.0
 
     def __post_init__(self) -> None:
@@ -105,7 +106,7 @@ class Composite(SquaredMixedNorm):
     Reference: Szafranski, Grandvalet and Rakotomamonjy (2008), eq. (11).
     """
 
-    groups: Groups
+    groups: Groups | Sequence[Sequence[int]]
     r: float = 1.0
     s: float = 1.5
 
