@@ -34,12 +34,12 @@ class Store:
         self.folder = Path(folder)
 
     def path(self, problem: Problem) -> Path:
+        problem.grams.verify_psd()  # the shift it may take belongs to the problem
         return self.folder / f"{problem.digest()[:16]}.json"
 
     def save(self, problem: Problem, reference: Reference) -> Path:
         """Write the reference; the kernels are proved positive semi-definite first."""
-        problem.grams.verify_psd()
-        certificate = reference.certificate
+        path, certificate = self.path(problem), reference.certificate
         body = {
             "format": FORMAT,
             "problem": problem.digest(),
@@ -52,7 +52,6 @@ class Store:
             "solver": reference.solver,
             "seconds": round(reference.seconds, 2),
         }
-        path = self.path(problem)
         _write_whole(path, json.dumps(body | {"checksum": _checksum(body)}))
         return path
 

@@ -32,6 +32,18 @@ def test_what_is_stored_comes_back_to_the_last_bit(tmp_path):
     assert store.load(PROBLEM.with_(C=2.0)) is None
 
 
+def test_gram_matrices_are_proved_before_they_are_hashed(tmp_path):
+    """Two stacks of the same singular matrices find the same file."""
+    store, K = reference.Store(tmp_path), GRAMS.K
+    first = store.solve(Problem(K, TARGETS["binary"], "hinge", LpNorm(2.0)))
+    fresh = Problem(K, TARGETS["binary"], "hinge", LpNorm(2.0))
+    again = store.load(fresh)
+    assert again is not None and again.certificate.assumptions == []
+    assert fresh.grams.shift.max() > 0
+    assert first.lower <= again.upper and again.lower <= first.upper
+    assert again.relative_gap <= 1e-8
+
+
 @pytest.mark.parametrize("key", ["alpha", "problem", "formulation", "checksum"])
 def test_a_changed_file_is_not_believed(tmp_path, key):
     store = reference.Store(tmp_path)
