@@ -61,6 +61,10 @@ def losses_by_name() -> dict[str, type[Loss]]:
     return dict(sorted((k, v) for k, v in found.items() if v is not DeclaredLoss))
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, *formulations()})
+
+
 def __getattr__(name: str) -> Any:
     if not name.startswith("_") and name in (found := formulations()):
         return found[name]

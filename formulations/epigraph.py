@@ -24,6 +24,7 @@ Reference: conic duality as in Ben-Tal and Nemirovski (2001).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,6 +83,7 @@ class Cones:
     blocks: list[Block]
     x: Array
     t: Array
+    offset: float  # what the objective adds to ½zᵀPz + qᵀz
 
     def solve(self, q: Array, P=None, row=None, rhs=None, b=None) -> Solution:
         """Another linear term q; P added to the quadratic one; rows z = rhs on top."""
@@ -148,7 +150,7 @@ class Epigraph:
         # its columns, and the declaration still sees the sign it needs for DCP.
         x = cp.Variable(self.shape, nonneg=self.nonneg)
         twin, t = cp.Variable(size), cp.Variable(self.heights)
-        expression, constraints = split(self.declare(x))
+        expression, constraints = self._declared(x)
         constraints = [cp.vec(x, order="C") == twin, *constraints]
         if epigraph:
             height = cp.reshape(expression, (self.heights,), order="C")
@@ -165,8 +167,9 @@ class Epigraph:
         data, _, _ = problem.get_problem_data(cp.CLARABEL)
         if data.get("lower_bounds") is not None or data.get("upper_bounds") is not None:
             raise DerivationError(f"{self.what}: state bounds as constraints")
-        columns = data["param_prob"].var_id_to_col
-        n = data["A"].shape[1]
+        form, n = data["param_prob"], data["A"].shape[1]
+        columns, quadratic = form.var_id_to_col, form.P is not None
+        offset = float(form.apply_parameters(quad_obj=quadratic)[1 + quadratic])
         return Cones(
             P=sp.csc_matrix(data.get("P", sp.csc_matrix((n, n)))),
             q=np.asarray(data["c"], float),
@@ -177,7 +180,31 @@ class Epigraph:
             t=columns[t.id] + np.arange(self.heights)
             if epigraph
             else np.array([], int),
+            offset=offset,
         )
+
+    def _declared(self, x: Any) -> tuple[Any, list]:
+        """The declaration at x, or a sentence that says what it should have been."""
+        import cvxpy as cp
+
+        expression, constraints = split(self.declare(x))
+        if isinstance(expression, int | float | np.ndarray):
+            expression = cp.Constant(expression)
+        wanted = "one number" if self.heights == 1 else f"{self.heights} numbers"
+        if not isinstance(expression, cp.Expression):
+            raise ValueError(
+                f"{self.what} returned {type(expression).__name__}; return a CVXPY "
+                f"expression of {wanted}, or (expression, [constraints])"
+            )
+        if expression.size != self.heights:
+            raise ValueError(
+                f"{self.what} returned an expression of shape {expression.shape}; it "
+                f"must be {wanted}" + (" (cp.sum?)" if self.heights == 1 else "")
+            )
+        variables = expression.variables()
+        if any(v.attributes["boolean"] or v.attributes["integer"] for v in variables):
+            raise ValueError(f"{self.what} has integer variables and is not convex")
+        return expression, constraints
 
     @cached_property
     def cones(self) -> Cones:
@@ -195,7 +222,7 @@ class Epigraph:
         import cvxpy as cp
 
         x = cp.Variable(self.shape, nonneg=self.nonneg)
-        expression, constraints = split(self.declare(x))
+        expression, constraints = self._declared(x)
         if constraints or any(v.id != x.id for v in expression.variables()):
             return None
         return x, expression
@@ -204,23 +231,30 @@ class Epigraph:
 
     def conjugate(self, v: Array) -> Array:
         """h*(v), one number per height (+inf outside the domain)."""
-        total = self.total
-        solution = total.solve(total.q - total.cost(v))
+        form = self._form
+        q = form.q - form.cost(v)
+        solution = form.solve(q)
         if "DualInfeasible" in solution.status:
             return np.full(self.heights, np.inf)
         self._trust(solution, "its conjugate")
         # The dual objective: an upper bound wherever y is feasible.
-        rows, columns = total.b * solution.y, 0.5 * solution.z * (total.P @ solution.z)
+        rows, columns = form.b * solution.y, 0.5 * solution.z * (form.P @ solution.z)
         if self.heights == 1:
-            return np.array([np.sum(rows) + np.sum(columns)])
+            return np.array([np.sum(rows) + np.sum(columns) - form.offset])
         row_owner, column_owner = self._owners
         parts = np.bincount(row_owner, rows, self.heights)
         return parts + np.bincount(column_owner, columns, self.heights)
 
     @cached_property
+    def _form(self) -> Cones:
+        """The sharper form, unless constants would have to be split among samples."""
+        shared = self.heights > 1 and self.total.offset != 0
+        return self.cones if shared else self.total
+
+    @cached_property
     def _owners(self) -> tuple[Array, Array]:
         """Which sample each row and column belongs to: samples share no cone."""
-        total = self.total
+        total = self._form
         # A row may hold a constant alone: it belongs where its cone belongs.
         first = np.cumsum([0] + [size for _, size, _ in total.blocks])
         joined = [
@@ -248,8 +282,9 @@ class Epigraph:
         if self._expression is not None:
             variable, expression = self._expression
             variable.save_value(np.asarray(x, float))
-            with np.errstate(over="ignore"):  # far away is just inf
-                return np.reshape(np.asarray(expression.value, float), self.heights)
+            with np.errstate(all="ignore"):  # outside its domain or far away: inf
+                found = np.reshape(np.asarray(expression.value, float), self.heights)
+            return np.where(np.isnan(found), np.inf, found)
         cones = self.cones if self.heights > 1 else self.total
         cost = cones.q if self.heights == 1 else cones.cost(0.0, 1.0)
         rhs = np.ravel(x).astype(float)
@@ -260,7 +295,7 @@ class Epigraph:
         if self.heights > 1:
             return solution.z[cones.t]
         z = solution.z
-        return np.array([cones.q @ z + 0.5 * z @ (cones.P @ z)])
+        return np.array([cones.q @ z + 0.5 * z @ (cones.P @ z) + cones.offset])
 
     def subgradient(self, x: Array) -> Array:
         total, rhs = self.total, np.ravel(x).astype(float)
@@ -283,6 +318,10 @@ class Epigraph:
         Slopes of a convex function increase towards h^∞, so a finite answer errs, if
         at all, on the small side: the domain of h* it bounds is never too large.
         """
+        if self._expression is None:  # auxiliary variables: ask the recession cone
+            with contextlib.suppress(DerivationError):
+                return self.reach(direction)
+            return np.inf
         near, far = 2.0**30 * direction, 2.0**40 * direction
         first = float(np.sum(self.value(2 * near) - self.value(near))) / 2.0**30
         last = float(np.sum(self.value(2 * far) - self.value(far))) / 2.0**40

@@ -164,7 +164,8 @@ def _derived_domain(loss: Loss, y_bytes: bytes, dtype: str) -> Box | Projected:
     for i, label in enumerate(distinct):
         one = np.array([label])
         growth = _epigraph(loss, one.tobytes(), dtype).slope_at_infinity
-        ends[:, i] = -growth(-np.ones(1)), growth(np.ones(1))
+        low, high = growth(-np.ones(1)), growth(np.ones(1))
+        ends[:, i] = -low, high
     if np.any(ends[0] > 1e-9) or np.any(ends[1] < -1e-9):
         raise ValueError(
             f"loss {loss.name!r} is not bounded below: its slopes at infinity are "
@@ -190,7 +191,6 @@ def _membership(loss: Loss, y: Array) -> Callable[[Any, Array], list]:
 
 
 def _real(y: Array, name: str) -> Array:
-    y = np.asarray(y, float)
     if not np.all(np.isfinite(y)):
         raise ValueError(f"y has NaN or infinite entries; {name} needs finite targets")
     return y
@@ -224,8 +224,7 @@ def _classes(y: Array, name: str) -> Array:
             "numpy.unique(y, return_inverse=True)[1]"
         )
     y = y.astype(np.int64)
-    missing = sorted(set(range(int(y.max()) + 1)) - set(y.tolist()))
-    if missing or y.max() == 0:
+    if len(np.unique(y)) != int(y.max()) + 1 or y.max() == 0:
         raise ValueError(
             f"y has {len(np.unique(y))} classes out of {int(y.max()) + 1} for {name}; "
             "number at least two classes 0, 1, …, k−1 without holes"
@@ -628,6 +627,18 @@ class DeclaredLoss(Loss):
     def name(self) -> str:
         return getattr(self.function, "__name__", "declared")
 
+    def validate(self, y: Array) -> Array:
+        """Labels as for every loss; the declaration is compiled afresh and checked."""
+        y = super().validate(y)
+        _epigraph.cache_clear()  # what the function refers to may have changed
+        _derived_domain.cache_clear()
+        self.epigraph(y).cones  # noqa: B018  # DCP, shape and type are checked here
+        self.domain(y)
+        return y
+
+    def __repr__(self) -> str:
+        return f"loss {self.name!r}"
+
 
 def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
     """Make a loss of one function of (f, y): n convex CVXPY expressions.
@@ -642,6 +653,8 @@ def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
         raise ValueError(f"labels = {labels!r}; choose 'real', 'binary' or 'classes'")
     if function is None:
         return lambda inner: DeclaredLoss(inner, labels)
+    if not callable(function):
+        raise ValueError(f"loss takes a function of (f, y), got {function!r}")
     return DeclaredLoss(function, labels)
 
 

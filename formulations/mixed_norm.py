@@ -64,10 +64,10 @@ class SquaredMixedNorm(Formulation):
         silent = INF if s > 2 else 1.0 if r == s == 2 else 0.0  # limit at total = 0
         for group, total, slope in zip(self.groups, sums, outer):
             index = list(group)
-            if slope > 0:  # u / (slope (u/total)^(r−1))
-                theta[index] = total / slope * (u[index] / total) ** (2 - r)
-            else:
+            if total == 0 or slope == 0:  # slope 0: not the largest, s = ∞
                 theta[index] = silent
+            else:  # u / (slope (u/total)^(r−1))
+                theta[index] = total / slope * (u[index] / total) ** (2 - r)
         return theta
 
     def rounding(self, M: int) -> float:

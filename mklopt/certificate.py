@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from .arrays import real_array
+from .formulations.epigraph import DerivationError
 from .grams import U, gamma
 from .problem import Problem
 
@@ -69,7 +71,14 @@ class Certificate:
 
     @cached_property
     def enclosure(self) -> Enclosure:
-        return enclose(self)
+        found = enclose(self)
+        if found.lower > found.upper:
+            raise ValueError(
+                f"weak duality fails: {found.lower:.6g} > {found.upper:.6g}. Either a "
+                "kernel is not positive semi-definite (grams.verify_psd() tells), or "
+                "a declared function is not convex and increasing"
+            )
+        return found
 
     @property
     def width(self) -> float:
@@ -123,7 +132,17 @@ def certify(
     *,
     coefficients: Array | None = None,
 ) -> Certificate:
-    """Certify anybody's candidates: α with weights θ (M,) or coefficients (M, n)."""
+    """dual ≤ f* ≤ primal from anybody's candidates; feasibility is restored first.
+
+    dual: α, (n,) or (n, k), with the sign of the label; any numbers will do
+    weights: θ ≥ 0, (M,), for the primal point w_m = θ_m Σ_i α_i ψ_m(x_i)
+    coefficients: (M, n[, k]) instead, for w_m = Σ_i coefficients[m, i] ψ_m(x_i)
+
+    The bias is chosen here, as good as it can be. `lower` and `upper` of the result
+    hold in exact arithmetic; they are computed when first asked for.
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"certify takes a Problem first, got {type(problem).__name__}")
     alpha = _checked(dual, problem.shape, "dual")
     if (weights is None) == (coefficients is None):
         raise ValueError("give either weights= or coefficients=, not both or neither")
@@ -161,13 +180,21 @@ def dual_value(problem: Problem, alpha: Array, v: Array) -> float:
 
 def _best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]:
     """The s in [0, reach] with the largest dual value at s·α (concave in s)."""
-    value = lambda s: dual_value(problem, s * alpha, s * v)  # noqa: E731
+
+    def value(s: float) -> float:
+        try:
+            return dual_value(problem, s * alpha, s * v)
+        except DerivationError:  # no bound here: try closer to 0
+            return -math.inf
+
     top = problem.formulation.reach(v)
     if top < 1:
         top *= 1 - 8 * U
     points = [top, top * (1 - 1e-4), 0.0]
     values = [value(s) for s in points]
-    if values[1] > values[0]:  # otherwise, by concavity, the maximum is at the top
+    if (
+        top > 0 and values[1] > values[0]
+    ):  # otherwise, by concavity, the maximum is at the top
         found = minimize_scalar(
             lambda s: -max(value(float(s)), -1e300),
             bounds=(0.0, top),
@@ -284,13 +311,14 @@ def _lower(problem: Problem, alpha: Array, v: Array, shrink: float) -> float:
     top = formulation.reach(v)
     s = min(shrink, top if top == 1 else top * (1 - 16 * U))
     slack = formulation.rounding(problem.grams.M) * U
-    penalty = formulation.conjugate(s * v * (1 + 4 * U)) if s else 0.0
+    penalty = formulation.conjugate(s * v * (1 + 4 * U))
     penalty += slack * abs(penalty)
     a = -s * alpha / _column(problem.costs, alpha)
     conjugates = loss.conjugate(a, problem.y)
     size = np.abs(a * _column(problem.y, alpha)).reshape(len(a), -1).sum(axis=1)
     k = a.shape[1] if a.ndim == 2 else 1
-    conjugates = conjugates + 64 * U * (k + np.abs(conjugates) + size)
+    unit = 64 * U if loss.exact else 1e-9
+    conjugates = conjugates + unit * (k + np.abs(conjugates) + size)
     return _down(-math.fsum(problem.costs * conjugates * _away(conjugates)) - penalty)
 
 
@@ -319,7 +347,8 @@ def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
     else:  # ‖∂V‖_1 ≤ 2 for losses whose dual variables are e_y − probabilities
         values = loss.value(f, y) + 2 * np.max(error, axis=1)
         size = np.max(np.abs(f), axis=1)
-    values = values + 64 * U * (1 + np.abs(values) + size + np.abs(y))
+    unit = 64 * U if loss.exact else 1e-9
+    values = values + unit * (1 + np.abs(values) + size + np.abs(y))
     penalty = formulation.value(u)
     penalty += formulation.rounding(problem.grams.M) * U * abs(penalty)
     return _up(math.fsum(problem.costs * values * (1 + 4 * U)) + penalty)
@@ -354,7 +383,7 @@ def _outer(theta: Array, alpha: Array) -> Array:
 
 
 def _checked(given: Any, shape: tuple, name: str, nonneg: bool = False) -> Array:
-    array = np.array(given, dtype=float)
+    array = real_array(given, name, f"numbers of shape {shape}")
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
     if not np.all(np.isfinite(array)):

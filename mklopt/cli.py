@@ -32,6 +32,8 @@ def certify(
     _known("formulation", kinds, formulations())
     if jobs < 1:
         raise click.BadParameter(f"--jobs {jobs}: use at least one process")
+    if not tol > 0:
+        raise click.BadParameter(f"--tol {tol}: a tolerance is positive")
     raise SystemExit(0 if certify_everything(jobs, losses, kinds, tol) else 1)
 
 

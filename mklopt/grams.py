@@ -26,6 +26,8 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
+from .arrays import real_array
+
 Array = np.ndarray
 U = 2.0**-53  # unit round-off
 
@@ -39,6 +41,8 @@ class GramStack:
     """M symmetric kernel matrices of size n × n, validated and read-only."""
 
     def __init__(self, K: Array):
+        if isinstance(K, GramStack):
+            raise ValueError("this is a GramStack already; use it as it is")
         self.K = _validated(K)
         self.M, self.n = self.K.shape[:2]
         self.factors: Sequence[Array] | None = None
@@ -50,7 +54,11 @@ class GramStack:
     @classmethod
     def from_factors(cls, factors: Sequence[Array]) -> GramStack:
         """Kernels K_m = L_m L_mᵀ from factors L_m (n × r_m): they are the data."""
-        factors = [np.array(L, dtype=float) for L in factors]
+        if factors is None or not hasattr(factors, "__iter__"):
+            raise ValueError(
+                "factors must be a list of (n, r) matrices, one per kernel"
+            )
+        factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
         if not factors or any(
             L.ndim != 2 or len(L) != len(factors[0]) for L in factors
         ):
@@ -173,7 +181,9 @@ def _frozen(array: Array) -> Array:
 
 
 def _validated(K: Array) -> Array:
-    K = np.array(K, dtype=float, order="C")
+    single = getattr(K, "dtype", None) in (np.float32, np.float16)
+    close = 1e-4 if single else 1e-10  # how far rounding may spoil symmetry
+    K = real_array(K, "K", "an (M, n, n) array of numbers")
     if K.ndim != 3 or K.shape[1] != K.shape[2] or 0 in K.shape:
         raise ValueError(
             f"K has shape {K.shape}; expected (M, n, n), one square matrix per kernel "
@@ -185,19 +195,18 @@ def _validated(K: Array) -> Array:
                 f"kernel {m} has NaN or infinite entries; clean the data it comes from"
             )
         top = float(np.max(np.abs(kernel)))
-        if float(np.max(np.abs(kernel - kernel.T))) > 1e-10 * top:
+        if float(np.max(np.abs(kernel - kernel.T))) > close * top:
             raise ValueError(
                 f"kernel {m} is not symmetric; pass (K + K.transpose(0, 2, 1))/2 if "
                 "the difference is only rounding"
             )
-        if float(np.min(np.diag(kernel))) < -1e-10 * top:
+        if float(np.min(np.diag(kernel))) < -close * top:
             raise ValueError(
                 f"kernel {m} has a negative diagonal entry, so it is not positive "
                 "semi-definite; check how it was computed"
             )
         # From here on the matrix is exactly symmetric.
-        lower = np.tril_indices(len(kernel), -1)
-        kernel[lower] = kernel.T[lower]
+        kernel[:] = 0.5 * (kernel + kernel.T)
     return _frozen(K)
 
 

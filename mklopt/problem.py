@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import real_array
 from .formulations import Formulation, Loss, losses_by_name
 from .formulations.base import Declared
 from .formulations.losses import DeclaredLoss
@@ -22,7 +23,15 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One learning problem. C is one number or one per sample."""
+    """One learning problem, checked when it is made.
+
+    grams: a GramStack, or an (M, n, n) array of kernel matrices
+    y: one label per sample, as the loss needs them (−1/+1, numbers, or 0 … k−1)
+    loss: a name ("hinge", "logistic", "squared", …), an instance, or @mklopt.loss
+    formulation: an instance such as LpNorm(p=2), or @mklopt.formulation
+    C: the weight of the loss, one number or one per sample
+    bias: whether f has a constant term
+    """
 
     grams: GramStack
     y: Array
@@ -39,6 +48,8 @@ class Problem:
         put("formulation", _formulation(self.formulation))
         put("y", self._labels())
         put("C", self._penalty())
+        if not isinstance(self.bias, bool | np.bool_):
+            raise ValueError(f"bias = {self.bias!r}; pass True or False")
         put("bias", bool(self.bias))
         self.formulation.validate(self.grams.M)
         if self.bias and not self.loss.bias_allowed:
@@ -49,12 +60,14 @@ class Problem:
 
     def _labels(self) -> Array:
         y = np.array(self.y)
+        if y.dtype.kind in "bO":
+            y = real_array(y, "y", "numbers")
         if y.shape != (self.grams.n,):
             raise ValueError(
                 f"y has shape {y.shape} but the kernels are {self.grams.n} × "
                 f"{self.grams.n}; give one label per sample"
             )
-        if not np.issubdtype(y.dtype, np.number):
+        if y.dtype.kind not in "fiu":
             raise ValueError(
                 f"y holds {y.dtype} values; map labels to numbers first, e.g. with "
                 "numpy.unique(y, return_inverse=True)[1]"
@@ -64,7 +77,7 @@ class Problem:
         return y
 
     def _penalty(self) -> float | Array:
-        C = np.array(self.C, dtype=float)
+        C = real_array(self.C, "C", "one number, or one per sample")
         if C.shape not in ((), (self.grams.n,)):
             raise ValueError(
                 f"C has shape {C.shape}; give one number, or one per sample "
@@ -140,6 +153,19 @@ def _loss(given: Any) -> Loss:
 
 def _formulation(given: Any) -> Formulation:
     if isinstance(given, Formulation):
+        kind = type(given)
+        if "__dataclass_fields__" not in vars(kind) and "__init__" in vars(kind):
+            raise ValueError(
+                f"{kind.__name__} has parameters but is no dataclass: put "
+                "@dataclass(frozen=True) above it and declare them as fields"
+            )
+        try:
+            hash(given)
+        except TypeError:
+            raise ValueError(
+                f"{kind.__name__} has a parameter that cannot be hashed; store tuples "
+                "instead of arrays or lists"
+            ) from None
         return given
     raise ValueError(
         f"formulation = {given!r} is not a formulation; give an instance such as "

@@ -45,7 +45,7 @@ def check(cell: Cell) -> Row:
     below, above = found.lower - derived.value, derived.value - found.upper
     return Row(
         formulation=shown(cell.formulation),
-        loss=shown(cell.loss),
+        loss=shown(cell.loss, cell.loss.name),
         lower=found.lower,
         upper=found.upper,
         gap=found.relative_gap,
@@ -56,7 +56,7 @@ def check(cell: Cell) -> Row:
     )
 
 
-def shown(part: object) -> str:
+def shown(part: object, name: str = "") -> str:
     """A formulation or loss with its parameters, short enough for a table."""
 
     def short(value: object) -> str:
@@ -66,7 +66,7 @@ def shown(part: object) -> str:
         return text if len(text) <= 12 else "…"
 
     pairs = [f"{f.name}={short(getattr(part, f.name))}" for f in fields(part)]  # type: ignore[arg-type]
-    return f"{type(part).__name__}({', '.join(pairs)})"
+    return f"{name or type(part).__name__}({', '.join(pairs)})"
 
 
 def certify_everything(
@@ -119,21 +119,21 @@ def table(rows: list[Row], tol: float) -> Table:
         box=SIMPLE,
         pad_edge=False,
     )
+    found.add_column("", no_wrap=True, min_width=5)
     found.add_column("loss, formulation", no_wrap=True)
     for name, width in (("f* ≥", 9), ("gap", 7), ("dual off", 8), ("s", 4)):
         found.add_column(name, justify="right", no_wrap=True, min_width=width)
-    found.add_column("", no_wrap=True, min_width=5)
     for loss, group in groupby(rows, key=lambda row: row.loss):
         found.add_section()
-        found.add_row(f"[bold]{loss}[/]")
+        found.add_row("", f"[bold]{escape(loss)}[/]")
         for row in group:
             found.add_row(
+                "[green]holds[/]" if row.passed(tol) else "[bold red]FAILS[/]",
                 f"  {row.formulation}",
                 f"{row.lower:.6g}",
                 f"{row.gap:.1e}",
                 f"{row.duality:.1e}",
                 f"{row.seconds:.1f}",
-                "[green]holds[/]" if row.passed(tol) else "[bold red]FAILS[/]",
             )
     return found
 

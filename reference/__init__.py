@@ -8,8 +8,8 @@ if not __name__.startswith("mklopt."):
         "copies of every class"
     )
 
+from .exact import Reference, at_weights, solve, solve_dual
 from .programs import dual, primal
-from .solve import Reference, at_weights, solve, solve_dual
 from .store import Store
 
 __all__ = ["Reference", "Store", "at_weights", "dual", "primal", "solve", "solve_dual"]

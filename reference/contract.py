@@ -26,7 +26,7 @@ import numpy as np
 from ..formulations import Formulation, Loss, formulations, losses_by_name
 from ..grams import GramStack
 from ..problem import Problem
-from .solve import solve
+from .exact import solve
 from .store import Store
 
 FOLDER = Path(__file__).parent / "stored"

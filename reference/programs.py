@@ -60,6 +60,12 @@ def factors(problem: Problem, drop: float = 1e-13) -> list[Array]:
     found = []
     for K, shift in zip(problem.grams.K, problem.grams.shift):
         values, vectors = scipy.linalg.eigh(K)
+        if values[0] < -1e-8 * max(values[-1], -values[0]):
+            raise ValueError(
+                f"a kernel is not positive semi-definite: its smallest eigenvalue is "
+                f"{values[0]:.3g}, its largest {values[-1]:.3g}; check how it was "
+                "computed, or clip its negative eigenvalues"
+            )
         values = values + shift
         keep = values > drop * max(values[-1], 0.0)
         if not np.any(keep):

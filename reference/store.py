@@ -22,7 +22,7 @@ import numpy as np
 
 from ..certificate import certify
 from ..problem import Problem, describe
-from .solve import Reference, solve
+from .exact import Reference, solve
 
 FORMAT = "mklopt reference 1"
 

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,28 @@ class Reference:
     def relative_gap(self) -> float:
         return self.certificate.width
 
+    @property
+    def coefficients(self) -> Array:
+        """w_m = Σ_i coefficients[m, i] ψ_m(x_i), the primal point behind `upper`."""
+        found = self.certificate
+        if found.coefficients is not None:
+            return found.coefficients
+        return np.multiply.outer(np.asarray(found.weights), found.alpha)
+
+    @cached_property
+    def predictions(self) -> Array:
+        """The decision function on the training points, bias included."""
+        image = self.certificate.problem.grams.apply(self.coefficients)
+        return np.asarray(np.sum(image, axis=0) + self.bias)
+
+    @cached_property
+    def norms(self) -> Array:
+        """u* = (‖w_m‖)_m of the primal point."""
+        coefficients = self.coefficients
+        image = self.certificate.problem.grams.apply(coefficients)
+        squares = np.sum((coefficients * image).reshape(len(image), -1), axis=1)
+        return np.sqrt(np.maximum(squares, 0.0))
+
     def __repr__(self) -> str:
         return (
             f"Reference({self.lower:.12g} ≤ f* ≤ {self.upper:.12g}, relative gap "
@@ -80,7 +103,7 @@ def run(program: Program, solver: str, options: dict[str, Any]) -> float | None:
         warnings.simplefilter("ignore")  # remarks on accuracy: we measure it ourselves
         try:
             program.problem.solve(solver=solver, **options)
-        except (cp.SolverError, ValueError, ArithmeticError):
+        except (cp.SolverError, ValueError, ArithmeticError, TypeError):
             return None
     if any(variable.value is None for variable in program.problem.variables()):
         return None
@@ -94,15 +117,29 @@ def solve(
     tol: float = 1e-9,
     options: dict[str, Any] | None = None,
 ) -> Reference:
-    """The exact answer, as an interval. solver: any installed CVXPY solver by name."""
+    """The exact answer, as an interval that contains the optimum.
+
+    solver: any installed CVXPY solver by name; by default Clarabel, then others
+    tol: the relative width to stop at; options: passed on to the named solver
+
+    The points behind the interval are in `.certificate`; `.weights` are the kernel
+    weights ‖w_m‖/‖α‖_{K_m}, `.dual` is α.
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"solve takes a Problem, got {type(problem).__name__}")
+    if not tol > 0:
+        raise ValueError(f"tol = {tol} must be positive")
+    if options is not None and solver is None:
+        raise ValueError("options belong to a solver: name it with solver=")
     start = time.perf_counter()
     _installed(solver)
     parts = factors(problem)
     program = primal(problem, parts)
     best: Certificate | None = None
-    used, weights = "", np.zeros(problem.grams.M)
+    used, weights, said = "", np.zeros(problem.grams.M), []
     for name, settings in _attempts(solver, options):
         if run(program, name, settings) is None:
+            said.append(f"{name}: {program.problem.status or 'not for this problem'}")
             continue
         for candidate in _candidates(problem, program, parts):
             if best is None or candidate.primal < best.primal:
@@ -118,8 +155,8 @@ def solve(
         best = _with_dual_program(problem, parts, best)
     if best is None:
         raise RuntimeError(
-            f"no solver returned a point for {problem!r}; rescale the kernels (unit "
-            "trace) or move C towards 1"
+            f"no solver returned a point for {problem!r} ({'; '.join(said)}); is the "
+            "problem bounded and feasible, its scale sane (unit trace, C near 1)?"
         )
     seconds = time.perf_counter() - start
     return Reference(best, weights, best.shrink * best.alpha, used, seconds)
@@ -142,7 +179,7 @@ def _installed(solver: str | None) -> None:
     import cvxpy as cp
 
     available = cp.installed_solvers()
-    if solver is not None and solver.upper() not in available:
+    if solver is not None and str(solver).upper() not in available:
         raise ValueError(
             f"solver {solver!r} is not installed; choose one of {', '.join(available)}"
         )
