@@ -25,9 +25,12 @@ Array = np.ndarray
 
 
 def grid_of(alpha: Array) -> float:
-    """The power of two on which every entry of alpha is a 53-bit integer."""
+    """A power of two on which alpha is made of 50-bit integers: room for 53."""
     top = float(np.max(np.abs(alpha), initial=0.0))
-    return float(np.exp2(np.floor(np.log2(top)) - 52)) if top > 0 else 1.0
+    return float(np.exp2(np.floor(np.log2(top)) - 49)) if top > 0 else 1.0
+
+
+LARGEST = 2**53  # integers up to here are floats, exactly
 
 
 def integer_sum(k: Array) -> int:
@@ -63,7 +66,7 @@ class Box:
         if not np.any(alpha):
             return alpha
         low, high = self.ends(C)
-        grid, limit = grid_of(alpha), float(2**60)
+        grid, limit = grid_of(alpha), float(LARGEST)
         k = np.rint(alpha / grid).astype(np.int64)
         lowest = np.ceil(np.clip(_inward(low, +1) / grid, -limit, limit))
         highest = np.floor(np.clip(_inward(high, -1) / grid, -limit, limit))
@@ -75,8 +78,8 @@ class Box:
 
 
 def _inward(end: Array, direction: int) -> Array:
-    """The product C·bound was rounded: one step inside it is surely in the domain."""
-    inner = np.nextafter(end, direction * np.inf)
+    """C·bound was rounded, and so may bound be: two steps inside is in the domain."""
+    inner = np.nextafter(np.nextafter(end, direction * np.inf), direction * np.inf)
     return np.where((end == 0) | ~np.isfinite(end), end, inner)
 
 
@@ -155,6 +158,8 @@ class Simplex:
         own = np.zeros_like(mass)
         own[rows, self.y] = whole
         if bias and not self._balance(mass, own):
+            return np.zeros_like(alpha)
+        if np.max(np.abs(own - mass)) > LARGEST:
             return np.zeros_like(alpha)
         return (own - mass) * grid
 

@@ -51,8 +51,7 @@ class Tikhonov(Formulation):
 
     def __post_init__(self) -> None:
         check_range("Tikhonov", "p", self.p, 1.0, INF)
-        if not (self.mu > 0 and np.isfinite(self.mu)):
-            raise ValueError(f"Tikhonov: mu = {self.mu} must be a positive number")
+        check_range("Tikhonov", "mu", self.mu, 1e-100, 1e100)
 
     @property
     def exponent(self) -> float:
@@ -81,6 +80,9 @@ class Tikhonov(Formulation):
             return np.zeros_like(u)
         size = (N**2 / (4 * self.mu)) ** (1 / 3)
         return np.asarray(size * (u / N) ** (2 - self.exponent))
+
+    def rounding(self, M: int) -> float:
+        return 4 * super().rounding(M)  # thirds are rounded exponents of large powers
 
     def prox(self, u: Array, step: Array | float) -> Array:
         step = np.broadcast_to(np.asarray(step, float), u.shape)

@@ -544,22 +544,29 @@ class Multinomial(Loss):
         return Simplex(y, int(y.max()) + 1)
 
     def offset(self, f: Array, y: Array, C: Array) -> Array:
-        """Newton on the k − 1 free biases, halving until the loss falls."""
+        """Newton on the k − 1 free biases, in bounded steps that lower the loss."""
         k = f.shape[1]
         Y, b = one_hot(y, k), np.zeros(k)
         total = lambda b: float(C @ self.value(f + b, y))  # noqa: E731
-        for _ in range(100):
+        farthest = 1.0 + float(np.max(np.ptp(f, axis=1)))  # saturated: curvature is 0
+        for _ in range(200):
             g = softmax(f + b, axis=1)
             slope = (C @ (g - Y))[1:]
             curve = np.diag(C @ g) - (g * C[:, None]).T @ g
-            ridge = 1e-14 * (1e-300 + np.trace(curve)) * np.eye(k - 1)
-            step = np.append(0.0, np.linalg.solve(curve[1:, 1:] + ridge, slope))
-            now = total(b)
-            while total(b - step) > now and np.max(np.abs(step)) > 1e-17:
-                step = step / 2
-            b = b - step
-            if total(b) >= now:
+            ridge = np.max(np.abs(slope)) / farthest + 1e-14 * np.trace(curve)
+            if ridge == 0:
                 break
+            matrix = curve[1:, 1:] + ridge * 1e-3 * np.eye(k - 1)
+            step = np.append(0.0, np.linalg.solve(matrix, slope))
+            step *= min(1.0, farthest / np.max(np.abs(step), initial=1e-300))
+            now = total(b)
+            for _ in range(60):
+                if total(b - step) < now:
+                    break
+                step = step / 2
+            else:
+                break
+            b = b - step
         return b
 
     def prox(self, f: Array, y: Array, step: float) -> Array:

@@ -41,6 +41,7 @@ class NonIsotropic(Formulation):
                 "NonIsotropic: E must be symmetric positive definite; add a small "
                 "multiple of the identity"
             )
+        E = (E + E.T) / 2
         object.__setattr__(self, "E", tuple(tuple(row.tolist()) for row in E))
 
     def validate(self, M: int) -> None:

@@ -20,8 +20,9 @@ Reference: Higham (2002), chapter 3; Rump (2010).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,8 @@ class Certificate:
     weights: Array | None = field(repr=False)
     coefficients: Array | None = field(repr=False)
     bias: Any
+    shift: Array = field(repr=False)  # δ and why K + δI ⪰ 0, when it was certified
+    proof: str = field(repr=False)
 
     @property
     def gap(self) -> float:
@@ -89,7 +92,7 @@ class Certificate:
     def assumptions(self) -> list[str]:
         """What lower ≤ f* ≤ upper rests on besides arithmetic; empty: a theorem."""
         problem, found = self.problem, []
-        if not problem.grams.proof:
+        if not self.proof:
             found.append("the kernels are positive semi-definite (grams.verify_psd())")
         for part in (problem.formulation, problem.loss):
             if not part.exact:
@@ -106,10 +109,8 @@ class Certificate:
         if coefficients is None:
             assert low.weights is not None
             coefficients = _outer(low.weights, low.alpha)
-        return Certificate(
-            low.problem, low.primal, dual.dual, dual.alpha, dual.shrink, None,
-            coefficients, low.bias,
-        )  # fmt: skip
+        points = (dual.alpha, dual.shrink, None, coefficients, low.bias)
+        return _judged(low.problem, low.primal, dual.dual, *points)
 
     def __str__(self) -> str:
         return (
@@ -162,13 +163,26 @@ def certify(
     bias: Any = 0.0
     if problem.bias:
         bias = problem.loss.offset(f, problem.y, problem.costs)
-    losses = problem.loss.value(f + bias, problem.y)
-    primal = float(problem.costs @ losses) + problem.formulation.value(u)
+        bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
+    primal = _finite(lambda: primal_value(problem, f + bias, u))
     points = (alpha, shrink, weights, coefficients, bias)
-    found = Certificate(problem, primal, dual_value, *points)
-    if primal < dual_value:  # rounding speaks: fall back on what is proved
-        found = Certificate(problem, found.upper, found.lower, *points)
+    return _judged(problem, primal, dual_value, *points)
+
+
+def _judged(problem: Problem, primal: float, dual: float, *points: Any) -> Certificate:
+    """A certificate; where rounding makes dual > primal, of what is proved instead."""
+    known = (problem.grams.shift, problem.grams.proof)
+    make: Any = Certificate
+    found = make(problem, primal, dual, *points, *known)
+    if primal < dual:
+        found = make(problem, found.upper, found.lower, *points, *known)
     return found
+
+
+def primal_value(problem: Problem, f: Array, u: Array) -> float:
+    """Σ C V(f) + Ω(u)."""
+    losses = problem.loss.value(f, problem.y)
+    return float(problem.costs @ losses) + problem.formulation.value(u)
 
 
 def dual_value(problem: Problem, alpha: Array, v: Array) -> float:
@@ -183,7 +197,7 @@ def _best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float
 
     def value(s: float) -> float:
         try:
-            return dual_value(problem, s * alpha, s * v)
+            return -_finite(lambda: -dual_value(problem, s * alpha, s * v))
         except DerivationError:  # no bound here: try closer to 0
             return -math.inf
 
@@ -220,11 +234,23 @@ def enclose(certificate: Certificate) -> Enclosure:
     domain = problem.loss.domain(problem.y)
     alpha = domain.exact(certificate.alpha, problem.costs, problem.bias)
     products = _Products(problem, alpha, problem.grams.matvec(alpha), certificate)
-    lower = _lower(problem, alpha, products.norms_above, certificate.shrink)
+    above, shrink = products.norms_above, certificate.shrink
+    lower = -_finite(lambda: -_lower(problem, alpha, above, shrink))
     if certificate.coefficients is not None:
         B = certificate.coefficients
         products = _Products(problem, B, problem.grams.apply(B), certificate)
-    return Enclosure(lower, _upper(problem, products, certificate.bias))
+    upper = _finite(partial(_upper, problem, products, certificate.bias))
+    return Enclosure(lower, upper)
+
+
+def _finite(bound: Callable[[], float]) -> float:
+    """A bound that left the range of float64 proves nothing: +inf."""
+    try:
+        with np.errstate(all="ignore"):
+            value = bound()
+    except OverflowError:
+        return math.inf
+    return math.inf if math.isnan(value) else value
 
 
 ROOM = 1 + 1e-6
@@ -244,7 +270,7 @@ class _Products:
         size = np.abs(self.columns)
         self.error = self._error(size)
         norms = self._norms_from_factors() if self.grams.factors else self._norms(size)
-        shift = self.grams.shift * np.sum(size**2, axis=(1, 2)) * ROOM
+        shift = source.shift * np.sum(size**2, axis=(1, 2)) * ROOM
         self.norms_above = np.sqrt(norms**2 + shift) * (1 + 8 * U)
 
     def _error(self, size: Array) -> Array:
@@ -252,7 +278,7 @@ class _Products:
 
         |K| |A| is at most √d_i Σ_j √d_j |A_j| and at most ‖K_i‖ ‖A‖: no second pass.
         """
-        grams, root = self.grams, self.grams.root_diag
+        grams, root = self.grams, self.grams.root_diag(self.source.shift)
         if len(size) == 1:
             spread = root @ size[0]
         else:
@@ -286,7 +312,8 @@ class _Products:
             A = self.columns[m if len(self.columns) > 1 else 0]
             error = gamma(len(L) + 2) * (np.abs(L).T @ np.abs(A)) * ROOM
             above.append(np.linalg.norm(np.abs(L.T @ A) + error))
-        return np.array(above) * (1 + gamma(self.columns.size + 8))
+        terms = max(L.shape[1] for L in self.grams.factors) * self.columns.shape[2]
+        return np.array(above) * (1 + gamma(terms + 8))
 
     def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
         """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""
@@ -297,8 +324,8 @@ class _Products:
         magnitude = np.tensordot(theta, np.abs(self.KA), axes=1) + np.abs(bias)
         error = np.tensordot(theta, self.error, axes=1)
         error += gamma(self.grams.M + 4) * magnitude * ROOM
-        if np.any(self.grams.shift):
-            weight = np.broadcast_to(theta * self.grams.shift, (self.grams.M,))
+        if np.any(self.source.shift):
+            weight = np.broadcast_to(theta * self.source.shift, (self.grams.M,))
             full = np.broadcast_to(self.columns, self.KA.shape)
             f = f + np.tensordot(weight, full, axes=1)
             error += 8 * U * np.tensordot(weight, np.abs(full), axes=1)
@@ -330,7 +357,7 @@ def _upper(problem: Problem, products: _Products, bias: Any) -> float:
     """
     f, error, u = products.predictions(bias)
     best = _value_above(problem, f, error, u)
-    for times in (1.02, 2.0):
+    for times in (1.02, 2.0) if np.max(error) < 1 else ():
         stretch = 1 + times * float(np.max(error))
         moved = error * stretch + 2 * U * np.abs(stretch * f)
         longer = stretch * u * (1 + 4 * U)

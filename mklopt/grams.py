@@ -117,16 +117,18 @@ class GramStack:
     def _diag(self) -> Array:
         return _frozen(np.einsum("mii->mi", self.K).copy())
 
-    @cached_property
-    def root_diag(self) -> Array:
-        """Upper bounds of √K_ii: by Cauchy–Schwarz |K_ij| ≤ √K_ii √K_jj."""
-        return _frozen(np.sqrt(np.maximum(self._diag, 0.0)) * (1 + gamma(4)))
+    def root_diag(self, shift: Array) -> Array:
+        """Upper bounds of √(K_ii + δ): by Cauchy–Schwarz they bound |K_ij|, i ≠ j."""
+        bound = np.maximum(self._diag, 0.0) + shift[:, None]
+        return np.asarray(np.sqrt(bound) * (1 + gamma(4)))
 
     @cached_property
     def row_norms(self) -> Array:
         """Upper bounds of ‖K_i‖: with them |K| |A| ≤ ‖K_i‖ ‖A‖, whatever the signs."""
-        norms = np.sqrt(np.einsum("mij,mij->mi", self.K, self.K))
-        return _frozen(norms * (1 + gamma(self.n + 4)))
+        top = np.max(np.abs(self.K), axis=2)  # scaled: no square leaves the range
+        part = self.K / np.where(top > 0, top, 1.0)[:, :, None]
+        norms = top * np.sqrt(np.einsum("mij,mij->mi", part, part))
+        return _frozen(norms * (1 + gamma(self.n + 8)))
 
     def subset(self, active: Array) -> GramStack:
         """The stack of the kernels named by indices or a mask."""
@@ -159,6 +161,8 @@ class GramStack:
         delta = np.zeros(self.M)
         for m in range(self.M):
             trace = float(np.sum(np.maximum(self._diag[m], 0.0)))
+            if not np.isfinite(trace):
+                raise ValueError(f"kernel {m} is too large for float64; rescale it")
             for attempt in range(60):
                 delta[m] = 0.0 if attempt == 0 else 2.0**attempt * bound * trace
                 # tr(K + δI) enters the bound, and so does rounding when δ − c is added.

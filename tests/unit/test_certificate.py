@@ -259,3 +259,52 @@ def test_best_of_takes_the_better_half_of_each():
     assert joined.primal == min(a.primal, good_primal.primal)
     assert joined.lower <= joined.upper
     assert joined.upper == pytest.approx(joined.primal, rel=1e-10)
+
+
+def test_a_certificate_speaks_of_the_kernels_it_was_made_for():
+    """A later proof for K + δI does not turn an interval for K into a theorem."""
+    problem = random_problem(4, formulation=LpNorm(2.0), exact=False)
+    early = certify(problem, 0.1 * problem.y, np.ones(3))
+    interval = early.enclosure
+    problem.grams.verify_psd()
+    assert early.assumptions and early.enclosure == interval
+    late = certify(problem, 0.1 * problem.y, np.ones(3))
+    assert late.assumptions == [] and np.all(late.shift > 0)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
+def test_saturated_multinomial_candidates_do_not_hang(size):
+    grams, targets = load("small")
+    loss = losses_by_name()["multinomial"]()
+    problem = Problem(grams, targets["classes"], loss, LpNorm(2.0), C=size)
+    alpha = 0.3 * size * np.random.default_rng(0).normal(size=(40, 3))
+    found = certify(problem, alpha, size * np.ones(6))
+    assert np.isfinite(found.upper) and found.relative_gap >= 0
+
+
+@pytest.mark.parametrize("theta", [1e100, 1e200, 1e308])
+def test_bounds_that_leave_float64_are_infinite_not_nan(theta):
+    problem = random_problem(1, formulation=LpNorm(2.0))
+    with np.errstate(all="ignore"):
+        found = certify(problem, problem.y, np.full(3, theta))
+        assert found.lower <= found.upper and not np.isnan(found.upper)
+
+
+def test_an_indefinite_kernel_shows_as_broken_duality():
+    K = np.array([[[1.0, 3.0], [3.0, 1.0]]])
+    problem = Problem(K, np.array([1.0, -1.0]), "hinge", LpNorm(2.0), C=10.0)
+    with pytest.raises(ValueError, match="weak duality fails"):
+        certify(problem, [10.0, -10.0], coefficients=[[-1.0, 1.0]])
+
+
+def test_zero_diagonals_do_not_hide_rounding():
+    """K + δI ⪰ 0 bounds |K_ij| by √(K_ii + δ): a zero diagonal entry is no licence."""
+    rng = np.random.default_rng(4)
+    K = np.eye(60)[None].copy()
+    K[0, 0, 1:] = K[0, 1:, 0] = 1e-5 * rng.normal(size=59)
+    K[0, 0, 0] = 0.0
+    grams = GramStack(K)
+    shift = grams.verify_psd()
+    root = grams.root_diag(shift)[0]
+    off = np.abs(grams.K[0]) - np.diag(np.diag(grams.K[0]))
+    assert np.all(off <= np.outer(root, root))

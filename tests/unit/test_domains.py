@@ -110,3 +110,23 @@ def test_simplex_projection_is_the_nearest_point(seed):
     other = rng.dirichlet(np.ones(4), size=5) * total[:, None]
     slack = np.sum((rows - found) * (other - found), axis=1)
     assert np.all(slack <= 1e-12)  # the obtuse angle that characterizes projections
+
+
+def test_the_grid_leaves_room_for_moving_the_surplus():
+    """Integers beyond 2^53 would be rounded and the sum no longer exactly 0."""
+    y = np.array([-1.0, 1.0, -1.0, 1.0])
+    domain = losses_by_name()["hinge"]().domain(y)
+    for seed in range(300):
+        tiny = np.random.default_rng(seed).integers(1, 6, size=4) * 2.0**-53
+        exact = domain.exact(y * (1 - tiny), np.full(4, 10.0), bias=True)
+        assert exact_sum(exact) == [0]
+
+
+def test_the_ends_of_the_quantile_interval_hold_as_real_numbers():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        tau, C = float(rng.uniform()), float(rng.uniform(0.1, 10))
+        domain = losses_by_name()["quantile"](tau).domain(np.zeros(2))  # type: ignore[call-arg]
+        exact = domain.exact(np.array([-99.0, 99.0]), np.full(2, C), bias=False)
+        assert Fraction(float(exact[0])) >= -Fraction(C) * (1 - Fraction(tau))
+        assert Fraction(float(exact[1])) <= Fraction(C) * Fraction(tau)
