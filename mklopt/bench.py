@@ -93,14 +93,9 @@ def main() -> None:
     mixed = grams.combine(theta)
     flat = K.reshape(M * n, n)
     table = Table(box=SIMPLE, title=f"n = {n}, M = {M}", title_justify="left")
-    for name in (
-        "problem",
-        "gap",
-        "enclosed width",
-        "enclosure / pass",
-        "certify / pass",
-    ):
-        table.add_column(name, justify="left" if name == "problem" else "right")
+    table.add_column("problem", no_wrap=True)
+    for name in ("gap", "enclosed", "enclose/pass", "certify/pass"):
+        table.add_column(name, justify="right", no_wrap=True)
     for C in (1.0, 100.0):
         points = {
             "squared": ridge_point(mixed, y, C),

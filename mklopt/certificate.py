@@ -150,7 +150,7 @@ def certify(
     alpha = problem.loss.domain(problem.y).restore(alpha, problem.costs, problem.bias)
     KA = problem.grams.matvec(alpha)
     v = np.sqrt(np.maximum(problem.grams.inner(alpha, KA), 0.0))
-    shrink, dual_value = _best_shrink(problem, alpha, v)
+    shrink, bound = _best_shrink(problem, alpha, v)
     if weights is not None:
         weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
         u, f = weights * v, np.tensordot(weights, KA, axes=1)
@@ -166,7 +166,7 @@ def certify(
         bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
     primal = _finite(lambda: primal_value(problem, f + bias, u))
     points = (alpha, shrink, weights, coefficients, bias)
-    return _judged(problem, primal, dual_value, *points)
+    return _judged(problem, primal, bound, *points)
 
 
 def _judged(problem: Problem, primal: float, dual: float, *points: Any) -> Certificate:
