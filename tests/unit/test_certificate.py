@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, certify
+from mklopt.certificate import _Products
 from mklopt.formulations import (
     VSKL,
     BlockL1,
@@ -308,3 +311,41 @@ def test_zero_diagonals_do_not_hide_rounding():
     root = grams.root_diag(shift)[0]
     off = np.abs(grams.K[0]) - np.diag(np.diag(grams.K[0]))
     assert np.all(off <= np.outer(root, root))
+
+
+@pytest.mark.parametrize("per_kernel", [False, True], ids=["weights", "coefficients"])
+@pytest.mark.parametrize("exact", [True, False], ids=["factors", "gram"])
+def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
+    """K A, f and ‖A‖_K in rational arithmetic against what floats made of them."""
+    problem = random_problem(9, n=30, exact=exact)
+    problem.grams.verify_psd()
+    rng = np.random.default_rng(9)
+    alpha = rng.normal(size=30) * 10.0 ** rng.integers(-3, 4, size=30)
+    B = rng.normal(size=(3, 30)) if per_kernel else None
+    theta = None if per_kernel else rng.uniform(0.5, 2.0, size=3)
+    source = certify(problem, alpha, theta, coefficients=B)
+    A = alpha if B is None else B
+    KA = problem.grams.matvec(alpha) if B is None else problem.grams.apply(B)
+    products = _Products(problem, A, KA, source)
+    f, error, above = products.predictions(0.25)
+    exact_f = [Fraction(1, 4)] * 30
+    happened = 0
+    for m, K in enumerate(problem.grams.K):
+        a = [Fraction(float(x)) for x in (alpha if B is None else B[m])]
+        delta = Fraction(float(problem.grams.shift[m]))
+        weight = Fraction(1) if theta is None else Fraction(float(theta[m]))
+        image = [
+            sum((Fraction(float(k)) * x for k, x in zip(row, a)), Fraction(0))
+            for row in K
+        ]
+        for i, true in enumerate(image):
+            off = abs(Fraction(float(KA[m, i])) - true)
+            happened += off > 0
+            assert off <= Fraction(float(products.error[m, i, 0]))
+            exact_f[i] += weight * (true + delta * a[i])
+        square = sum((x * z for x, z in zip(a, image)), Fraction(0))
+        square += delta * sum((x * x for x in a), Fraction(0))
+        assert Fraction(float(above[m])) ** 2 >= weight**2 * square
+    assert happened > 10  # there was rounding to cover
+    for predicted, bound, true in zip(f[:, 0], error[:, 0], exact_f):
+        assert abs(Fraction(float(predicted)) - true) <= Fraction(float(bound))

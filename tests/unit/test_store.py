@@ -99,3 +99,21 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     found = store.load(problem)
     assert found is not None and found.relative_gap <= 1e-8
     assert all(path.suffix == ".json" for path in store)
+
+
+def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path, monkeypatch):
+    store = reference.Store(tmp_path)
+    found = store.solve(PROBLEM)
+    before = store.path(PROBLEM).read_text()
+
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", crash)
+    worse = reference.solve(PROBLEM, solver="SCS", options={"max_iters": 50})
+    with pytest.raises(KeyboardInterrupt):
+        store.save(PROBLEM, worse)
+    assert store.path(PROBLEM).read_text() == before
+    assert [path.name for path in tmp_path.iterdir()] == [store.path(PROBLEM).name]
+    again = store.load(PROBLEM)
+    assert again is not None and again.upper == found.upper
