@@ -308,12 +308,20 @@ class Logistic(Loss):
         return -y * expit(-y * f)
 
     def prox(self, f: Array, y: Array, step: float) -> Array:
-        # z = f + step·y·s with s = expit(−y z) in (0, 1): increasing in z.
+        # z = f + step·y·s with s = expit(−y z) in (0, 1): Newton inside that bracket.
         margin = y * f
-        root = increasing_root(
-            lambda m: m - margin - step * expit(-m), margin, margin + step
-        )
-        return y * root
+        low, high = margin.copy(), margin + step
+        m = margin + step * expit(-margin)
+        for _ in range(100):
+            s = expit(-m)
+            excess = m - margin - step * s
+            low, high = np.where(excess < 0, m, low), np.where(excess > 0, m, high)
+            new = m - excess / (1 + step * s * (1 - s))
+            new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
+            if np.all(np.abs(new - m) <= 2e-16 * (1 + np.abs(m))):
+                break
+            m = new
+        return y * m
 
     def domain(self, y: Array) -> Box:
         return Hinge().domain(y)

@@ -1,4 +1,4 @@
-"""The command line: `mklopt certify | list`.
+"""The command line: `mklopt certify | derive | list`.
 
 Every command is a thin shell around a function that a script can call as well.
 """
@@ -43,6 +43,24 @@ def list_() -> None:
     from .report import print_rooms
 
     print_rooms()
+
+
+@main.command()
+@click.argument("name", required=False)
+@click.option("--latex", is_flag=True, help="Print LaTeX for a paper's appendix.")
+def derive(name: str | None, latex: bool) -> None:
+    """Print a derivation step by step, after SymPy has proved every step."""
+    from .reference import symbolic
+
+    if name is None:
+        for known in symbolic.names():
+            click.echo(f"{known:20s} {symbolic.derive(known).title}")
+        return
+    _known("derivation", (name,), dict.fromkeys(symbolic.names()))
+    derivation = symbolic.derive(name)
+    if not derivation.holds():
+        raise click.ClickException(f"{name} does not hold: please report this")
+    click.echo(derivation.latex() if latex else derivation.text())
 
 
 def _known(what: str, given: tuple[str, ...], known: dict) -> None:

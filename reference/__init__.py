@@ -9,7 +9,18 @@ if not __name__.startswith("mklopt."):
     )
 
 from .exact import Reference, at_weights, solve, solve_dual
+from .polish import polish, solve_sharply
 from .programs import dual, primal
 from .store import Store
 
-__all__ = ["Reference", "Store", "at_weights", "dual", "primal", "solve", "solve_dual"]
+__all__ = [
+    "Reference",
+    "Store",
+    "at_weights",
+    "dual",
+    "polish",
+    "primal",
+    "solve",
+    "solve_dual",
+    "solve_sharply",
+]
