@@ -41,18 +41,19 @@ def polish(problem: Problem, reference: Reference) -> Reference:
     """
     if len(problem.shape) > 1 or not np.any(reference.weights > 0):
         return reference
-    best, width = reference, 2 * reference.certificate.width  # both are rounding there
+    best, enough = reference, 2 * reference.certificate.width  # both may be rounding
     for floor in (1e-5, 1e-12):
         used = reference.weights > floor * np.max(reference.weights)
         try:
             theta, alpha = _newton_on_weights(problem, reference, used)
+            found = certify(problem, alpha, theta)
+            narrower = found.width < enough
         except (np.linalg.LinAlgError, FloatingPointError, ValueError):
             continue
-        found = certify(problem, alpha, theta)
-        if found.width < width:
-            dual, width = found.shrink * found.alpha, found.width
+        if narrower:
+            dual, enough = found.shrink * found.alpha, 0.1 * found.width
             best = replace(reference, certificate=found, weights=theta, dual=dual)
-        if width <= 1e-11:
+        if enough <= 1e-12:
             break
     return best
 

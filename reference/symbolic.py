@@ -252,53 +252,48 @@ def logistic_conjugate(slip: bool) -> list[Step]:
 
 @_proof("Kinked losses: Fenchel–Young with 50 digits at every kink")
 def kinked_losses(slip: bool) -> list[Step]:
-    """sup over f of a f − V(f) is attained at a kink: compare there, exactly."""
-    third, tenth = sp.Rational(1, 3), sp.Rational(1, 10)
-    y, tau, delta = sp.Rational(7, 10), sp.Rational(1, 5), sp.Rational(3, 2)
-    losses: dict[str, tuple[Any, list[Any], Any, Any]] = {
-        "hinge": (lambda f: sp.Max(0, 1 - f), [1], -third, lambda a: a),
+    """sup over f of a f − V(f), over kinks and a fine grid around them, is V*(a)."""
+    n, y, tau, delta = (
+        sp.Rational,
+        sp.Rational(7, 10),
+        sp.Rational(1, 5),
+        sp.Rational(3, 2),
+    )
+    eps = n(1, 10)
+
+    def huber(f: Any) -> Any:
+        inner = sp.Min(sp.Abs(f - y), delta)
+        return inner * (sp.Abs(f - y) - inner / 2)
+
+    losses: dict[str, tuple[Any, Any, tuple, Any]] = {  # V, kinks at a, domain, V*
+        "hinge": (lambda f: sp.Max(0, 1 - f), lambda a: [1], (-1, 0), lambda a: a),
         "ε-insensitive": (
-            lambda f: sp.Max(0, sp.Abs(f - y) - tenth),
-            [y - tenth, y + tenth],
-            third,
-            lambda a: a * y + (0 if slip else tenth) * abs(a),
+            lambda f: sp.Max(0, sp.Abs(f - y) - eps),
+            lambda a: [y - eps, y + eps],
+            (-1, 1),
+            lambda a: a * y + (0 if slip else eps) * abs(a),
         ),
         "quantile": (
             lambda f: sp.Max(tau * (y - f), (tau - 1) * (y - f)),
-            [y],
-            third,
+            lambda a: [y],
+            (-tau, 1 - tau),
             lambda a: a * y,
         ),
         "Huber": (
-            lambda f: (
-                sp.Min(sp.Abs(f - y), delta)
-                * (sp.Abs(f - y) - sp.Min(sp.Abs(f - y), delta) / 2)
-            ),
-            [y + third],
-            third,
+            huber,
+            lambda a: [y + a],
+            (-delta, delta),
             lambda a: a * y + a**2 / 2,
         ),
     }
     steps = []
-    for name, (V, candidates, a, conjugate) in losses.items():
-        kinks = [sp.N(a * f - V(f), 50) for f in candidates]
-        steps.append(
-            Step(
-                f"{name}: sup over the kinks at a = {a}",
-                max(kinks),
-                sp.N(conjugate(a), 50),
-            )
-        )
-        around = [
-            sp.N(a * f - V(f), 50) for k in candidates for f in (k - third, k + third)
-        ]
-        steps.append(
-            Step(
-                f"{name}: nothing beside a kink is higher",
-                max(*around, *kinks),
-                max(kinks),
-            )
-        )
+    for name, (V, kinks, (low, high), conjugate) in losses.items():
+        for part in range(5):  # the ends of the domain included
+            a = low + (high - low) * n(part, 4)
+            points = [k + n(j, 7) for k in kinks(a) for j in range(-21, 22)]
+            attained = max(sp.N(a * f - V(f), 50) for f in points)
+            known = sp.N(conjugate(a), 50)
+            steps.append(Step(f"{name}: the supremum at a = {a}", attained, known))
     return steps
 
 

@@ -7,21 +7,26 @@ violates its margin, the loss is linear in w, and a whole ray of multiples is op
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from mklopt import GramStack, Problem, certify, formulation, reference
+from mklopt import GramStack, Problem, certify, reference
 from mklopt.formulations import (
     VSKL,
     BlockL1,
     BlockNorm,
     BlockPower,
     FixedWeights,
+    Formulation,
     GroupLasso,
     Ivanov,
     LpNorm,
     Tikhonov,
+    stripped,
 )
 from mklopt.formulations.losses import Squared
 from mklopt.formulations.norms import declared_norm, declared_quadratic, norm
@@ -101,33 +106,44 @@ def test_lanckriets_qcqp_is_p_equal_1(C):
     found = certify(problem, theirs.alpha, theirs.weights)
     assert found.relative_gap <= 1e-5
     np.testing.assert_allclose(theirs.weights, ours.weights, atol=1e-4)
-
-
-@pytest.mark.parametrize("C", COSTS)
-def test_p_equal_infinity_is_the_svm_on_the_sum(C):
-    ours = reference.solve_sharply(Problem(GRAMS, Y, "hinge", LpNorm(INF), C))
-    osqp = reference.polish(
-        Problem(GRAMS, Y, "hinge", FixedWeights(np.ones(M)), C),
-        reference.at_weights(Problem(GRAMS, Y, "hinge", LpNorm(INF), C), np.ones(M)),
+    sharp = reference.polish(
+        problem, reference.Reference(found, theirs.weights, theirs.alpha)
     )
-    assert np.max(np.abs(ours.predictions - osqp.predictions)) <= AGREE
-    K = GRAMS.combine(np.ones(M))
-    libsvm = SVC(C=C, kernel="precomputed", tol=1e-10).fit(K, Y).decision_function(K)
-    assert np.max(np.abs(ours.predictions - libsvm)) <= 1e-4  # libsvm is float32
+    assert np.max(np.abs(ours.predictions - sharp.predictions)) <= AGREE
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("q", [2.0, 3.0, 5.0])
-def test_block_norms_above_two_are_a_supremum(loss, q):
-    problem = Problem(GRAMS, Y, loss, BlockNorm(q), 1.0)
+@pytest.mark.parametrize("C", COSTS)
+def test_p_equal_infinity_is_the_svm_on_the_sum(loss, C):
+    problem = Problem(GRAMS, Y, loss, LpNorm(INF), C)
+    ours = reference.solve_sharply(problem)
+    solver = "CLARABEL" if loss == "logistic" else "OSQP"
+    plain = reference.at_weights(problem, np.ones(M), solver=solver)
+    assert plain.lower <= ours.upper and ours.lower <= plain.upper
+    fixed = problem.with_(formulation=FixedWeights(np.ones(M)))
+    sharp = reference.polish(fixed, plain)
+    assert np.max(np.abs(ours.predictions - sharp.predictions)) <= AGREE
+
+
+@pytest.mark.parametrize("C", COSTS)
+def test_p_equal_infinity_is_what_libsvm_computes(C):
+    ours = reference.solve_sharply(Problem(GRAMS, Y, "hinge", LpNorm(INF), C))
+    K = GRAMS.combine(np.ones(M))
+    libsvm = SVC(C=C, kernel="precomputed", tol=1e-10).fit(K, Y).decision_function(K)
+    assert np.max(np.abs(ours.predictions - libsvm)) <= 1e-4  # its cache is float32
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("q, C", [(2.0, 1.0), (3.0, 0.1), (3.0, 10.0), (5.0, 1.0)])
+def test_block_norms_above_two_are_a_supremum(loss, q, C):
+    problem = Problem(GRAMS, Y, loss, BlockNorm(q), C)
     ours = reference.solve_sharply(problem)
     theta = maps.sup_form(problem, ours)
-    if q > 2:
-        assert norm(theta, q / (q - 2)) == pytest.approx(1)
     inner = reference.solve_sharply(problem.with_(formulation=FixedWeights(1 / theta)))
     assert np.max(np.abs(ours.predictions - inner.predictions)) <= AGREE
     assert inner.upper == pytest.approx(ours.upper, rel=1e-9)
     if q > 2:  # a supremum: any other θ of the ball gives less
+        assert norm(theta, q / (q - 2)) == pytest.approx(1)
         other = np.random.default_rng(0).uniform(0.2, 1, size=M)
         other /= norm(other, q / (q - 2))
         lower = reference.solve(problem.with_(formulation=FixedWeights(1 / other)))
@@ -158,38 +174,70 @@ def test_suzukis_parameter():
     assert theirs == pytest.approx(C_s * found.upper, rel=1e-10)
 
 
-@formulation
-def jain_sum(u):
-    import cvxpy as cp
+@dataclass(frozen=True)
+class JainSum(Formulation):
+    """½Σu²/d + Σd, as Jain writes it, with the minimizing d as weights."""
 
-    d = cp.Variable(u.shape, nonneg=True)
-    half, cones = declared_quadratic(u, d)
-    return half + cp.sum(d), cones
+    def penalty(self, u):
+        import cvxpy as cp
+
+        d = cp.Variable(u.shape, nonneg=True)
+        half, cones = declared_quadratic(u, d)
+        return half + cp.sum(d), cones
+
+    def value(self, u):
+        return 2**0.5 * np.sum(u)
+
+    def conjugate(self, v):
+        return 0.0 if np.max(v) <= 2**0.5 else INF
+
+    def weights(self, u):
+        return u / 2**0.5
 
 
-@formulation
-def jain_square(u):
-    import cvxpy as cp
+def test_jains_sum_is_declared_as_it_is_solved():
+    u = np.array([0.3, 0.0, 2.0])
+    assert stripped(JainSum()).value(u) == pytest.approx(JainSum().value(u), rel=1e-8)
+    for size, known in ((1.41, 0.0), (1.42, INF)):
+        v = size * np.array([1.0, 0.2, 0.9])
+        assert stripped(JainSum()).conjugate(v) == pytest.approx(known, abs=1e-8)
 
-    d = cp.Variable(u.shape, nonneg=True)
-    half, cones = declared_quadratic(u, d)
-    return half + 0.5 * cp.square(declared_norm(d, 1.5)), cones
+
+@dataclass(frozen=True)
+class JainSquare(Formulation):
+    """½Σu²/d + ½‖d‖_p², as Jain writes it: stationarity is u² = 2 d^(p+1) ‖d‖^(2−p)."""
+
+    p: float = 1.5
+
+    def penalty(self, u):
+        import cvxpy as cp
+
+        d = cp.Variable(u.shape, nonneg=True)
+        half, cones = declared_quadratic(u, d)
+        return half + 0.5 * cp.square(declared_norm(d, self.p)), cones
+
+    def weights(self, u):
+        shape = u ** (2 / (self.p + 1))
+        size = norm(shape, self.p)
+        # d = c·shape: u²/(2d²) = d^(p−1)‖d‖^(2−p) gives c³ = 1/(2 size^(2−p)).
+        return shape * (1 / (2 * size ** (2 - self.p))) ** (1 / 3)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_jains_regularizers(loss):
+@pytest.mark.parametrize("C", COSTS)
+def test_jains_regularizers(loss, C):
     """Declared as Jain writes them; the mapped problems have the same solutions."""
-    theirs = Problem(GRAMS, Y, loss, jain_sum, 2.0)
-    ours = reference.solve_sharply(maps.jain_l1(theirs))
-    back = maps.from_group_lasso_to_jain(ours.certificate.problem.C)
-    assert back == pytest.approx(2.0)
-    s = 2**0.5
-    moved = certify(theirs, s * ours.dual, coefficients=ours.coefficients)
-    assert moved.relative_gap <= 1e-6
-    theirs = Problem(GRAMS, Y, loss, jain_square, 2.0)
-    ours = reference.solve_sharply(maps.jain_lp(theirs, 1.5))
-    moved = certify(theirs, ours.dual, coefficients=ours.coefficients)
-    assert moved.relative_gap <= 1e-6
+    for theirs, ours in (
+        (Problem(GRAMS, Y, loss, JainSum(), 2 * C), maps.jain_l1),
+        (Problem(GRAMS, Y, loss, JainSquare(), C), partial(maps.jain_lp, p=1.5)),
+    ):
+        mapped = ours(theirs)
+        here, there = reference.solve_sharply(mapped), reference.solve_sharply(theirs)
+        assert np.max(np.abs(here.predictions - there.predictions)) <= AGREE
+        s = mapped.C / theirs.C
+        scale = np.max(there.weights)
+        np.testing.assert_allclose(here.weights * s, there.weights, atol=AGREE * scale)
+    assert maps.from_group_lasso_to_jain(2**0.5 * C) == pytest.approx(2 * C)
 
 
 # ---- degenerate cases --------------------------------------------------------
