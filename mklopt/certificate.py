@@ -99,17 +99,20 @@ class Certificate:
                 found.append(f"the numerically derived operators of {part.name}")
         return found
 
+    @property
+    def expansion(self) -> Array:
+        """(M, n[, k]): w_m = Σ_i expansion[m, i] ψ_m(x_i), however it was given."""
+        if self.coefficients is not None:
+            return self.coefficients
+        return np.multiply.outer(np.asarray(self.weights), self.alpha)
+
     def best_of(self, other: Certificate) -> Certificate:
         """The better primal point of the two with the better dual point."""
         low, high = sorted((self, other), key=lambda c: c.primal)
         dual = max((low, high), key=lambda c: c.dual)
         if dual is low:
             return low
-        coefficients = low.coefficients
-        if coefficients is None:
-            assert low.weights is not None
-            coefficients = _outer(low.weights, low.alpha)
-        points = (dual.alpha, dual.shrink, None, coefficients, low.bias)
+        points = (dual.alpha, dual.shrink, None, low.expansion, low.bias)
         return _judged(low.problem, low.primal, dual.dual, *points)
 
     def __str__(self) -> str:
@@ -403,10 +406,6 @@ def _column(per_sample: Array, like: Array) -> Array:
 
 def _sums(per_kernel: Array) -> Array:
     return np.sum(per_kernel.reshape(len(per_kernel), -1), axis=1)
-
-
-def _outer(theta: Array, alpha: Array) -> Array:
-    return np.multiply.outer(theta, alpha)
 
 
 def _checked(given: Any, shape: tuple, name: str, nonneg: bool = False) -> Array:

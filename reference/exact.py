@@ -54,10 +54,7 @@ class Reference:
     @property
     def coefficients(self) -> Array:
         """w_m = Σ_i coefficients[m, i] ψ_m(x_i), the primal point behind `upper`."""
-        found = self.certificate
-        if found.coefficients is not None:
-            return found.coefficients
-        return np.multiply.outer(np.asarray(found.weights), found.alpha)
+        return self.certificate.expansion
 
     @cached_property
     def predictions(self) -> Array:

@@ -177,16 +177,9 @@ def test_with_all_closed_forms_deleted(which, cell_counter):
     derived = reference.solve_dual(bare)
     assert derived.value == pytest.approx(stored.upper, rel=1e-8, abs=1e-8)
     assert derived.bound <= stored.upper * (1 + 1e-7)
-    again = certify(bare, stored.dual, coefficients=_primal(stored))
+    again = certify(bare, stored.dual, coefficients=stored.coefficients)
     assert abs(again.relative_gap) <= 1e-6
     cell_counter("run")
-
-
-def _primal(stored):
-    certificate = stored.certificate
-    if certificate.coefficients is not None:
-        return certificate.coefficients
-    return np.multiply.outer(certificate.weights, certificate.alpha)
 
 
 def test_a_declaration_that_is_not_convex_gets_one_clear_sentence():
