@@ -262,7 +262,9 @@ ROOM = 1 + 1e-6
 class _Products:
     """K_m A, its error bound, and upper bounds of the norms ‖A‖_{K_m}.
 
-    A is one set of coefficients for all kernels, or one per kernel (M, n[, k]).
+    A is one set of coefficients for all kernels, or one per kernel (M, n[, k]). The
+    error of (K_m A)_i is at most roots[m, i] · spread[m]: |K_ij| ≤ √K_ii √K_jj by
+    Cauchy–Schwarz saves a second pass, and a bound of rank one costs nothing.
     """
 
     def __init__(self, problem: Problem, A: Array, KA: Array, source: Certificate):
@@ -270,41 +272,30 @@ class _Products:
         M, n = self.grams.M, self.grams.n
         self.columns = A.reshape((1, n, -1) if A.ndim < KA.ndim else (M, n, -1))
         self.KA = KA.reshape(M, n, -1)
-        size = np.abs(self.columns)
-        self.error = self._error(size)
-        norms = self._norms_from_factors() if self.grams.factors else self._norms(size)
+        self.size, size = np.abs(self.KA), np.abs(self.columns)
+        self.roots = self.grams.root_diag(source.shift)
+        if len(size) == 1:
+            sums = self.roots @ size[0]
+        else:
+            sums = np.einsum("mi,mik->mk", self.roots, size)
+        terms = int(np.max(np.count_nonzero(size, axis=1)))  # zeros add no rounding
+        self.spread = gamma(self.grams.chain(terms)) * sums * ROOM
+        factored = self.grams.storage == "factors"
+        norms = self._norms_from_factors() if factored else self._norms(size, sums)
         shift = source.shift * np.sum(size**2, axis=(1, 2)) * ROOM
         self.norms_above = np.sqrt(norms**2 + shift) * (1 + 8 * U)
 
-    def _error(self, size: Array) -> Array:
-        """A bound of the error of K_m A, entry by entry.
-
-        |K| |A| is at most √d_i Σ_j √d_j |A_j| and at most ‖K_i‖ ‖A‖: no second pass.
-        """
-        grams, root = self.grams, self.grams.root_diag(self.source.shift)
-        if len(size) == 1:
-            spread = root @ size[0]
-        else:
-            spread = np.einsum("mi,mik->mk", root, size)
-        length = np.sqrt(np.sum(size**2, axis=1))
-        product = root[:, :, None] * spread[:, None, :]
-        shorter = np.minimum(product, grams.row_norms[:, :, None] * length[:, None, :])
-        terms = int(np.max(np.count_nonzero(size, axis=1)))  # zeros add no rounding
-        error = gamma(terms + 2) * shorter
-        if grams.entry_error:  # the kernel itself is rounded, relative to √d_i √d_j
-            error += grams.entry_error * product
-        return np.asarray(error * ROOM)
-
-    def _norms(self, size: Array) -> Array:
+    def _norms(self, size: Array, sums: Array) -> Array:
         """√⟨A, K A⟩ from the product, in two stages."""
         M, terms = self.grams.M, self.grams.n * size.shape[2]
-        flat, KA = self.columns.reshape(len(size), -1), self.KA.reshape(M, -1)
-        error = self.error.reshape(M, -1) + gamma(terms + 2) * np.abs(KA)
-        if len(flat) == 1:
-            quad, error = KA @ flat[0], error @ size.ravel()
+        KA, absolute = self.KA.reshape(M, -1), self.size.reshape(M, -1)
+        error = np.sum(self.spread * sums, axis=1)
+        if len(size) == 1:
+            quad, second = KA @ self.columns.ravel(), absolute @ size.ravel()
         else:
-            quad = np.sum(KA * flat, axis=1)
-            error = np.sum(error * size.reshape(M, -1), axis=1)
+            quad = np.sum(KA * self.columns.reshape(M, -1), axis=1)
+            second = np.sum(absolute * size.reshape(M, -1), axis=1)
+        error += gamma(terms + 2) * second
         return np.sqrt(np.maximum(quad + error * ROOM, 0.0)) * (1 + 4 * U)
 
     def _norms_from_factors(self) -> Array:
@@ -324,8 +315,8 @@ class _Products:
         if theta is None:
             theta = np.ones(self.grams.M)
         f = np.tensordot(theta, self.KA, axes=1) + bias
-        magnitude = np.tensordot(theta, np.abs(self.KA), axes=1) + np.abs(bias)
-        error = np.tensordot(theta, self.error, axes=1)
+        magnitude = np.tensordot(theta, self.size, axes=1) + np.abs(bias)
+        error = self.roots.T @ (theta[:, None] * self.spread)
         error += gamma(self.grams.M + 4) * magnitude * ROOM
         if np.any(self.source.shift):
             weight = np.broadcast_to(theta * self.source.shift, (self.grams.M,))

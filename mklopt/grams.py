@@ -1,35 +1,38 @@
 """GramStack: the only way to touch kernel matrices, and a counter of passes over them.
 
     quad(A)         (tr AᵀK_mA)_m          A is (n,) or (n, k)
-    matvec(A)       (K_m A)_m              one pass: quadratic forms and predictions
-    apply(B)        (K_m B_m)_m            one matrix of coefficients per kernel
     combine(theta)  Σ θ_m K_m
-    rows(i)         (M, n) rows i          diag()  (M, n)       subset(active)
+    matvec(A)       (K_m A)_m              apply(B)  (K_m B_m)_m, one B_m per kernel
+    rows(i)         (M, n) rows i          diag()  (M, n)       kernel(m)  (n, n)
+    subset(active)  some of the kernels, without a copy
 
-One pass = touching all M n² entries once.
+One pass = touching M n² numbers of float64 once; packed storage needs half of it.
+The last few results of quad and combine are remembered by content (read-only).
 
-What the numbers mean. GramStack(K): the float64 entries are the kernels, exactly.
-GramStack.from_factors(L): the factors are the data and K_m := L_m L_mᵀ, positive
-semi-definite by construction; `entry_error` bounds the rounding of the product,
-|K̂ − K|_ij ≤ entry_error · √(K_ii K_jj), and is 0 when the product was exact.
-`shift` is the δ of the kernels K_m + δ_m I that are certified; `proof` says why they
-are positive semi-definite.
+What the numbers mean. GramStack(K): the stored entries are the kernels, exactly (in
+float32 as rounded). GramStack.from_factors(L): the factors are the data and K_m := L_m
+L_mᵀ, positive semi-definite by construction and never multiplied out. `shift` is the δ
+of the kernels K_m + δ_m I that are certified; `proof` says why they are positive
+semi-definite.
 
 Reference for verify_psd: Rump (2006), "Verification of positive definiteness".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from .arrays import real_array
 
 Array = np.ndarray
 U = 2.0**-53  # unit round-off
+REMEMBERED = 4  # results of each operation
 
 
 def gamma(n: int) -> float:
@@ -37,114 +40,214 @@ def gamma(n: int) -> float:
     return n * U / (1 - n * U)
 
 
-class GramStack:
-    """M symmetric kernel matrices of size n × n, validated and read-only."""
+@dataclass
+class _Count:
+    passes: float = 0.0
 
-    def __init__(self, K: Array):
+
+class GramStack:
+    """M symmetric kernel matrices of size n × n, validated and read-only.
+
+    K: an (M, n, n) array, or any sequence or iterator of (n, n) matrices
+    storage: "packed" (upper triangles), or "full" for solvers that read rows
+    dtype: "float64", or "float32" for half the memory (entries are rounded to it)
+    """
+
+    def __init__(
+        self, K: Any, *, storage: str = "packed", dtype: Any = "float64"
+    ) -> None:
         if isinstance(K, GramStack):
             raise ValueError("this is a GramStack already; use it as it is")
-        self.K = _validated(K)
-        self.M, self.n = self.K.shape[:2]
-        self.factors: Sequence[Array] | None = None
-        self.entry_error = 0.0
-        self.shift = np.zeros(self.M)
-        self.proof = ""  # why the kernels are positive semi-definite; empty: assumed
-        self.passes = 0.0
+        if storage not in ("packed", "full"):
+            raise ValueError(f"storage = {storage!r}; choose 'packed' or 'full'")
+        if str(np.dtype(dtype)) not in ("float64", "float32"):
+            raise ValueError(f"dtype = {dtype!r}; choose 'float64' or 'float32'")
+        store = _stored(K, storage, np.dtype(dtype))
+        self._become(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
+
+    def _become(self, store: Any, index: Array, shift: Array, proof: str) -> None:
+        self._store, self._index = store, index
+        self.M, self.n = len(index), store.n
+        self.shift = _frozen(shift)
+        self.proof = proof  # why the kernels are positive semi-definite; "": assumed
+        self._count, self._share = _Count(), 1.0
+        self._memory: dict[str, deque] = {
+            name: deque(maxlen=REMEMBERED) for name in ("quad", "combine")
+        }
 
     @classmethod
     def from_factors(cls, factors: Sequence[Array]) -> GramStack:
         """Kernels K_m = L_m L_mᵀ from factors L_m (n × r_m): they are the data."""
+        from .storage import Factors
+
         if factors is None or not hasattr(factors, "__iter__"):
             raise ValueError(
                 "factors must be a list of (n, r) matrices, one per kernel"
             )
         factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
         if not factors or any(
-            L.ndim != 2 or len(L) != len(factors[0]) for L in factors
+            L.ndim != 2 or len(L) != len(factors[0]) or 0 in L.shape for L in factors
         ):
             shapes = [L.shape for L in factors]
             raise ValueError(
                 f"factors have shapes {shapes}; give one (n, r) matrix per kernel, "
                 "all with the same n"
             )
-        stack = cls(np.stack([L @ L.T for L in factors]))
-        stack.factors = factors
-        stack.proof = "factors"
-        if not all(map(_product_is_exact, factors)):
-            stack.entry_error = gamma(max(L.shape[1] for L in factors) + 2)
+        for m, L in enumerate(factors):
+            if not np.all(np.isfinite(L)):
+                raise ValueError(
+                    f"factor {m} has NaN or infinite entries; clean the data it "
+                    "comes from"
+                )
+        stack = cls.__new__(cls)
+        M = len(factors)
+        stack._become(Factors(factors), np.arange(M), np.zeros(M), "factors")
         return stack
 
     def __len__(self) -> int:
         return self.M
 
     def __repr__(self) -> str:
-        return f"GramStack(M={self.M}, n={self.n})"
+        return f"GramStack(M={self.M}, n={self.n}, {self.storage})"
+
+    @property
+    def storage(self) -> str:
+        """How the kernels are kept: "packed", "full" or "factors"."""
+        if not hasattr(self._store, "P"):
+            return "factors"
+        return "full" if self._store.full else "packed"
+
+    @property
+    def factors(self) -> list[Array] | None:
+        """The factors that are the data, when they are."""
+        if self.storage != "factors":
+            return None
+        return [self._store.factor(m) for m in self._index]
+
+    @property
+    def passes(self) -> float:
+        """Passes so far, of this stack and of all subsets taken from it."""
+        return self._count.passes
 
     # ---- the operations -----------------------------------------------------------
 
-    def matvec(self, A: Array) -> Array:
-        self.passes += 1
-        flat = self.K.reshape(self.M * self.n, self.n) @ A
-        return flat.reshape(self.M, *A.shape)
+    def _touch(self, columns: int = 1) -> None:
+        self._count.passes += self._share * self._store.cost * columns
 
     def quad(self, A: Array) -> Array:
-        return self.inner(A, None if self.factors is not None else self.matvec(A))
-
-    def inner(self, A: Array, KA: Array | None) -> Array:
-        """(⟨A, K_m A⟩)_m from what matvec returned; sharper from factors: ‖L_mᵀA‖²."""
-        if self.factors is not None:
-            return np.array([np.sum((L.T @ A) ** 2) for L in self.factors])
-        assert KA is not None
-        return KA.reshape(self.M, -1) @ A.ravel()
-
-    def apply(self, B: Array) -> Array:
-        self.passes += 1
-        columns = B.reshape(self.M, self.n, -1)
-        return np.matmul(self.K, columns).reshape(B.shape)
+        return self._remembered("quad", A, self._quad)
 
     def combine(self, theta: Array) -> Array:
-        self.passes += 1
-        flat = self.K.reshape(self.M, -1)
-        return np.asarray(np.asarray(theta) @ flat).reshape(self.n, self.n)
+        return self._remembered("combine", theta, self._combine)
+
+    def _remembered(self, name: str, key: Array, compute: Callable) -> Array:
+        key = np.array(key, dtype=float, order="C")
+        for known, result in self._memory[name]:
+            if np.array_equal(known, key):
+                return result
+        result = _frozen(compute(key))
+        self._memory[name].append((key, result))
+        return result
+
+    def _quad(self, A: Array) -> Array:
+        self._touch()
+        return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
+
+    def _combine(self, theta: Array) -> Array:
+        used = np.flatnonzero(theta)
+        self._count.passes += self._share * self._store.cost * len(used) / self.M
+        if len(used) == 0:
+            return np.zeros((self.n, self.n))
+        return np.asarray(self._store.combine(self._index[used], theta[used]))
+
+    def matvec(self, A: Array) -> Array:
+        A = np.asarray(A, float)
+        return self._multiply(A[None], A.shape)
+
+    def apply(self, B: Array) -> Array:
+        return self._multiply(np.asarray(B, float), B.shape[1:])
+
+    def _multiply(self, blocks: Array, shape: tuple[int, ...]) -> Array:
+        columns = blocks.reshape(len(blocks), self.n, -1)
+        self._touch(columns.shape[2])
+        return np.asarray(
+            self._store.matvec(self._index, columns).reshape(self.M, *shape)
+        )
+
+    def inner(self, A: Array, KA: Array) -> Array:
+        """(⟨A, K_m A⟩)_m from what matvec returned; sharper from factors: ‖L_mᵀA‖²."""
+        if self.storage == "factors":
+            return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
+        return np.asarray(KA.reshape(self.M, -1) @ A.ravel())
 
     def rows(self, i: int | Array) -> Array:
-        return self.K[:, i]
+        which = np.atleast_1d(np.asarray(i, dtype=np.int64))
+        found = self._store.rows(self._index, which)
+        return np.asarray(found[:, 0] if np.ndim(i) == 0 else found)
+
+    def kernel(self, m: int) -> Array:
+        """One kernel as a plain matrix."""
+        return np.asarray(self._store.kernel(self._index[m]))
 
     def diag(self) -> Array:
         return self._diag
 
     @cached_property
     def _diag(self) -> Array:
-        return _frozen(np.einsum("mii->mi", self.K).copy())
+        return _frozen(self._store.diag(self._index))
 
     def root_diag(self, shift: Array) -> Array:
         """Upper bounds of √(K_ii + δ): by Cauchy–Schwarz they bound |K_ij|, i ≠ j."""
-        bound = np.maximum(self._diag, 0.0) + shift[:, None]
-        return np.asarray(np.sqrt(bound) * (1 + gamma(4)))
+        if not np.any(shift):
+            return self._root_diag
+        return self._root(shift)
 
     @cached_property
-    def row_norms(self) -> Array:
-        """Upper bounds of ‖K_i‖: with them |K| |A| ≤ ‖K_i‖ ‖A‖, whatever the signs."""
-        top = np.max(np.abs(self.K), axis=2)  # scaled: no square leaves the range
-        part = self.K / np.where(top > 0, top, 1.0)[:, :, None]
-        norms = top * np.sqrt(np.einsum("mij,mij->mi", part, part))
-        return _frozen(norms * (1 + gamma(self.n + 8)))
+    def _root_diag(self) -> Array:
+        return _frozen(self._root(np.zeros(self.M)))
+
+    def _root(self, shift: Array) -> Array:
+        bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n)))
+        return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
+
+    def chain(self, terms: int) -> int:
+        """|error of matvec(A)| ≤ γ_chain |K||A| when A has so many non-zero rows."""
+        return int(self._store.chain(terms))
 
     def subset(self, active: Array) -> GramStack:
-        """The stack of the kernels named by indices or a mask."""
+        """The stack of the kernels named by indices or a mask; nothing is copied."""
         index = np.arange(self.M)[active]
         part = GramStack.__new__(GramStack)
-        part.__dict__.update(
-            K=_frozen(self.K[index]),
-            M=len(index),
-            n=self.n,
-            factors=None if self.factors is None else [self.factors[m] for m in index],
-            entry_error=self.entry_error,
-            shift=self.shift[index],
-            proof=self.proof,
-            passes=0.0,
-        )
+        part._become(self._store, self._index[index], self.shift[index], self.proof)
+        part._count, part._share = self._count, self._share * len(index) / self.M
         return part
+
+    def full(self) -> GramStack:
+        """The same kernels in full storage, for a solver that reads them by rows."""
+        if self.storage == "full":
+            return self
+        return self._full
+
+    @cached_property
+    def _full(self) -> GramStack:
+        kind = "float64" if self.storage == "factors" else self._store.P.dtype
+        kernels = (self.kernel(m) for m in range(self.M))
+        stack = GramStack(kernels, storage="full", dtype=kind)
+        stack.shift, stack.proof, stack._count = self.shift, self.proof, self._count
+        return stack
+
+    def dense(self) -> Array:
+        """(M, n, n), read-only: the memory itself in full storage, a copy otherwise."""
+        whole = self.storage == "full" and len(self._store.P) == self.M
+        if whole and np.all(np.diff(self._index) == 1):
+            return _frozen(self._store.P.reshape(self.M, self.n, self.n).view())
+        return _frozen(np.stack([self.kernel(m) for m in range(self.M)]))
+
+    def content(self) -> Iterable[Array]:
+        """The numbers that define the kernels, the same for packed and full storage."""
+        if self.storage == "factors":
+            return iter(self.factors or [])
+        return (self._store.triangle(m) for m in self._index)
 
     # ---- positive semi-definiteness -------------------------------------------------
 
@@ -163,13 +266,14 @@ class GramStack:
             trace = float(np.sum(np.maximum(self._diag[m], 0.0)))
             if not np.isfinite(trace):
                 raise ValueError(f"kernel {m} is too large for float64; rescale it")
+            kernel = self.kernel(m)
             for attempt in range(60):
                 delta[m] = 0.0 if attempt == 0 else 2.0**attempt * bound * trace
                 # tr(K + δI) enters the bound, and so does rounding when δ − c is added.
                 c = 2 * bound * (trace + self.n * delta[m]) + 1e-300
-                if _cholesky_runs(self.K[m], delta[m] - c):
+                if _cholesky_runs(kernel, delta[m] - c):
                     break
-            if delta[m] > 1e-6 * trace or (trace == 0 and np.any(self.K[m])):
+            if delta[m] > 1e-6 * trace or (trace == 0 and np.any(kernel)):
                 raise ValueError(
                     f"kernel {m} is not positive semi-definite: it would take a shift "
                     f"of {delta[m]:.1e} on a trace of {trace:.1e}; check how it was "
@@ -184,49 +288,70 @@ def _frozen(array: Array) -> Array:
     return array
 
 
-def _validated(K: Array) -> Array:
-    single = getattr(K, "dtype", None) in (np.float32, np.float16)
-    close = 1e-4 if single else 1e-10  # how far rounding may spoil symmetry
-    K = real_array(K, "K", "an (M, n, n) array of numbers")
+def _stored(K: Any, storage: str, dtype: np.dtype) -> Any:
+    """The kernels validated and stored, one after the other."""
+    from .storage import Triangles
+
+    if not isinstance(K, np.ndarray) and hasattr(K, "__iter__"):
+        K = K if hasattr(K, "__len__") else list(K)
+    else:
+        K = _outer(K)
+    first = _matrix(next(iter(K)), 0, None) if len(K) else None
+    if first is None:
+        raise ValueError("there are no kernels; expected (M, n, n) with M ≥ 1")
+    store = Triangles(len(first), len(K), storage, dtype)
+    for m, given in enumerate(K):
+        kernel = _matrix(given, m, store.n)
+        single = getattr(given, "dtype", None) in (np.float32, np.float16)
+        top, skew, lowest, nan = store.store(m, kernel)
+        close = (1e-4 if single else 1e-10) * top  # how far rounding may spoil symmetry
+        if nan != 0 or not np.isfinite(top):
+            raise ValueError(
+                f"kernel {m} has NaN or infinite entries; clean the data it comes from"
+            )
+        if skew > close:
+            raise ValueError(
+                f"kernel {m} is not symmetric; pass (K + K.transpose(0, 2, 1))/2 if "
+                "the difference is only rounding"
+            )
+        if lowest < -close:
+            raise ValueError(
+                f"kernel {m} has a negative diagonal entry, so it is not positive "
+                "semi-definite; check how it was computed"
+            )
+        if top > np.finfo(dtype).max:
+            raise ValueError(f"kernel {m} is too large for {dtype}; rescale it")
+    return store
+
+
+def _outer(K: Any) -> Array:
+    K = K if isinstance(K, np.ndarray) else np.asarray(K)
     if K.ndim != 3 or K.shape[1] != K.shape[2] or 0 in K.shape:
         raise ValueError(
             f"K has shape {K.shape}; expected (M, n, n), one square matrix per kernel "
             "(a single kernel is K[None])"
         )
-    for m, kernel in enumerate(K):
-        if not np.all(np.isfinite(kernel)):
-            raise ValueError(
-                f"kernel {m} has NaN or infinite entries; clean the data it comes from"
-            )
-        top = float(np.max(np.abs(kernel)))
-        if float(np.max(np.abs(kernel - kernel.T))) > close * top:
-            raise ValueError(
-                f"kernel {m} is not symmetric; pass (K + K.transpose(0, 2, 1))/2 if "
-                "the difference is only rounding"
-            )
-        if float(np.min(np.diag(kernel))) < -close * top:
-            raise ValueError(
-                f"kernel {m} has a negative diagonal entry, so it is not positive "
-                "semi-definite; check how it was computed"
-            )
-        # From here on the matrix is exactly symmetric.
-        kernel[:] = 0.5 * (kernel + kernel.T)
-    return _frozen(K)
+    return K
 
 
-def _product_is_exact(L: Array) -> bool:
-    """True when L Lᵀ has no rounding: entries on a dyadic grid, sums below 2^53."""
-    top = float(np.max(np.abs(L), initial=0.0))
-    if top == 0:
-        return True
-    for bits in range(26):
-        grid = 2.0 ** (np.ceil(np.log2(top)) - bits)
-        if np.all(np.rint(L / grid) * grid == L):
-            return bool((top / grid) ** 2 * L.shape[1] < 2.0**53)
-    return False
+def _matrix(given: Any, m: int, n: int | None) -> Array:
+    """One kernel as contiguous float64; copied only when it is not."""
+    plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray)
+    if plain and given.dtype == np.float64:
+        kernel = np.ascontiguousarray(given)
+    else:
+        kernel = real_array(given, f"kernel {m}", "an (n, n) matrix of numbers")
+    if kernel.ndim != 2 or 0 in kernel.shape or kernel.shape != (n or len(kernel),) * 2:
+        size = "square" if n is None else f"{n} × {n} like the first"
+        raise ValueError(
+            f"kernel {m} has shape {kernel.shape}; expected a {size} matrix"
+        )
+    return kernel
 
 
 def _cholesky_runs(K: Array, shift: float) -> bool:
+    import scipy.linalg
+
     shifted = np.array(K, order="F")
     shifted[np.diag_indices_from(shifted)] += shift
     _, info = scipy.linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=1, clean=0)

@@ -117,7 +117,7 @@ class Problem:
         h = hashlib.sha256()
         grams = self.grams
         h.update(json.dumps(["mklopt problem 1", grams.M, grams.n, self.bias]).encode())
-        for array in grams.factors if grams.factors is not None else (grams.K,):
+        for array in grams.content():
             h.update(json.dumps(array.shape).encode())
             h.update(np.ascontiguousarray(array, "<f8").tobytes())
         h.update(np.ascontiguousarray(grams.shift, "<f8").tobytes())

@@ -288,7 +288,7 @@ def lanckriet(problem: Problem) -> QCQP:
     if problem.loss.name != "hinge" or not problem.bias:
         raise ValueError("Lanckriet's QCQP is for the hinge with a bias")
     alpha, t = cp.Variable(problem.grams.n), cp.Variable()
-    cones = [cp.quad_form(alpha, cp.psd_wrap(K)) <= t for K in problem.grams.K]
+    cones = [cp.quad_form(alpha, cp.psd_wrap(K)) <= t for K in problem.grams.dense()]
     margin = cp.multiply(problem.y, alpha)
     box = [margin >= 0, margin <= problem.costs, cp.sum(alpha) == 0]
     program = cp.Problem(cp.Maximize(problem.y @ alpha - 0.5 * t), [*cones, *box])

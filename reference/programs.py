@@ -58,7 +58,8 @@ def factors(problem: Problem, drop: float = 1e-13) -> list[Array]:
         if all(L.shape[1] <= L.shape[0] for L in given):
             return list(given)
     found = []
-    for K, shift in zip(problem.grams.K, problem.grams.shift):
+    for m, shift in enumerate(problem.grams.shift):
+        K = problem.grams.kernel(m)
         values, vectors = scipy.linalg.eigh(K)
         if values[0] < -1e-8 * max(values[-1], -values[0]):
             raise ValueError(

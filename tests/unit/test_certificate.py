@@ -19,6 +19,7 @@ from mklopt.formulations import (
     Tikhonov,
     losses_by_name,
 )  # fmt: skip
+from mklopt.grams import gamma
 from mklopt.reference.contract import STORE, load, small_cells
 
 mpmath.mp.dps = 50
@@ -46,7 +47,7 @@ def exact_dual(problem, alpha, shrink):
     alpha = [mpmath.mpf(float(a)) * mpmath.mpf(shrink) for a in alpha]
     C, y = mpmath.mpf(problem.C), [mpmath.mpf(float(v)) for v in problem.y]
     norms = []
-    for K, delta in zip(problem.grams.K, problem.grams.shift):
+    for K, delta in zip(problem.grams.dense(), problem.grams.shift):
         K = mpmath.matrix(K.tolist())
         column = mpmath.matrix(alpha)
         quad = (column.T * K * column)[0] + mpmath.mpf(float(delta)) * mpmath.fsum(
@@ -91,7 +92,7 @@ def exact_primal(problem, alpha, theta, bias):
     alpha = mpmath.matrix([mpmath.mpf(float(a)) for a in alpha])
     b, C = mpmath.mpf(bias), mpmath.mpf(problem.C)
     f, u = [b] * len(problem.y), []
-    for K, delta, weight in zip(problem.grams.K, problem.grams.shift, theta):
+    for K, delta, weight in zip(problem.grams.dense(), problem.grams.shift, theta):
         w = mpmath.mpf(float(weight))
         image = mpmath.matrix(K.tolist()) * alpha + mpmath.mpf(float(delta)) * alpha
         u.append(w * mpmath.sqrt((alpha.T * image)[0]))
@@ -309,8 +310,33 @@ def test_zero_diagonals_do_not_hide_rounding():
     grams = GramStack(K)
     shift = grams.verify_psd()
     root = grams.root_diag(shift)[0]
-    off = np.abs(grams.K[0]) - np.diag(np.diag(grams.K[0]))
+    off = np.abs(grams.dense()[0]) - np.diag(np.diag(grams.dense()[0]))
     assert np.all(off <= np.outer(root, root))
+
+
+def exact_kernel(grams, m):
+    """Kernel m in rational numbers: its entries, or the product of its factors."""
+    if grams.factors is None:
+        return [[Fraction(float(k)) for k in row] for row in grams.kernel(m)]
+    L = [[Fraction(float(x)) for x in row] for row in grams.factors[m]]
+    dot = lambda a, b: sum((x * y for x, y in zip(a, b)), Fraction(0))  # noqa: E731
+    return [[dot(a, b) for b in L] for a in L]
+
+
+def test_the_chain_of_a_tiled_product_covers_its_rounding():
+    """n larger than a tile: errors of one sign pile up, and stay under γ_chain."""
+    n = 300
+    rng = np.random.default_rng(3)
+    K = rng.uniform(1.0, 1.0 + 1e-3, size=(1, n, n))
+    K[0] = (K[0] + K[0].T) / 2 + n * np.eye(n)
+    grams, a = GramStack(K), rng.uniform(1.0, 1.0 + 1e-3, size=n)
+    assert grams.chain(n) < n / 2
+    got, worst = grams.matvec(a)[0], 0.0
+    for i in range(n):
+        terms = [Fraction(float(k)) * Fraction(float(x)) for k, x in zip(K[0, i], a)]
+        true = sum(terms, Fraction(0))
+        worst = max(worst, float(abs(Fraction(float(got[i])) - true) / true))
+    assert 0 < worst <= gamma(grams.chain(n))
 
 
 @pytest.mark.parametrize("per_kernel", [False, True], ids=["weights", "coefficients"])
@@ -328,20 +354,19 @@ def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
     KA = problem.grams.matvec(alpha) if B is None else problem.grams.apply(B)
     products = _Products(problem, A, KA, source)
     f, error, above = products.predictions(0.25)
+    bounds = products.roots * products.spread
     exact_f = [Fraction(1, 4)] * 30
     happened = 0
-    for m, K in enumerate(problem.grams.K):
+    for m in range(3):
+        K = exact_kernel(problem.grams, m)
         a = [Fraction(float(x)) for x in (alpha if B is None else B[m])]
         delta = Fraction(float(problem.grams.shift[m]))
         weight = Fraction(1) if theta is None else Fraction(float(theta[m]))
-        image = [
-            sum((Fraction(float(k)) * x for k, x in zip(row, a)), Fraction(0))
-            for row in K
-        ]
+        image = [sum((k * x for k, x in zip(row, a)), Fraction(0)) for row in K]
         for i, true in enumerate(image):
             off = abs(Fraction(float(KA[m, i])) - true)
             happened += off > 0
-            assert off <= Fraction(float(products.error[m, i, 0]))
+            assert off <= Fraction(float(bounds[m, i]))
             exact_f[i] += weight * (true + delta * a[i])
         square = sum((x * z for x, z in zip(a, image)), Fraction(0))
         square += delta * sum((x * x for x in a), Fraction(0))

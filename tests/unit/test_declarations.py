@@ -174,7 +174,7 @@ def test_closed_forms_mind_their_domain():
 
 
 def test_an_indefinite_kernel_is_refused_with_a_sentence():
-    K = GRAMS.K - 0.3 * np.eye(40)
+    K = GRAMS.dense() - 0.3 * np.eye(40)
     K = K + np.maximum(0, -np.min(np.einsum("mii->mi", K)))[..., None] * np.eye(40)
     K[0] -= 0.4 * (np.ones((40, 40)) - np.eye(40))
     with pytest.raises(ValueError, match="not positive semi-definite"):

@@ -33,7 +33,9 @@ def test_c_per_sample():
 
 
 def test_a_plain_array_of_kernels_is_wrapped():
-    assert isinstance(Problem(GRAMS.K, Y, formulation=GroupLasso()).grams, GramStack)
+    assert isinstance(
+        Problem(GRAMS.dense(), Y, formulation=GroupLasso()).grams, GramStack
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_bad_input_gets_one_clear_sentence(change, words):
 
 def test_the_digest_sees_every_change():
     base = Problem(GRAMS, Y, formulation=LpNorm(p=2.0))
-    moved = GRAMS.K.copy()
+    moved = GRAMS.dense().copy()
     moved[1, 0, 0] = np.nextafter(moved[1, 0, 0], 9)
     others = [
         base.with_(C=1.0000001),
@@ -82,7 +84,9 @@ def test_the_digest_sees_every_change():
         base.with_(C=np.r_[2.0, np.ones(5)]),
     ]
     assert len({p.digest() for p in [base, *others]}) == len(others) + 1
-    assert base.digest() == Problem(GRAMS.K, Y, formulation=LpNorm(p=2.0)).digest()
+    assert (
+        base.digest() == Problem(GRAMS.dense(), Y, formulation=LpNorm(p=2.0)).digest()
+    )
 
 
 def test_a_users_formulation_is_known_by_what_it_declares():

@@ -34,7 +34,7 @@ def test_what_is_stored_comes_back_to_the_last_bit(tmp_path):
 
 def test_gram_matrices_are_proved_before_they_are_hashed(tmp_path):
     """Two stacks of the same singular matrices find the same file."""
-    store, K = reference.Store(tmp_path), GRAMS.K
+    store, K = reference.Store(tmp_path), GRAMS.dense()
     first = store.solve(Problem(K, TARGETS["binary"], "hinge", LpNorm(2.0)))
     fresh = Problem(K, TARGETS["binary"], "hinge", LpNorm(2.0))
     again = store.load(fresh)
