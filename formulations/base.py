@@ -13,6 +13,16 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
     weights(u)      u / ∂Ω(u): the θ for which ½Σ u²/θ + const majorizes Ω at u
     prox(u, step)   argmin over z ≥ 0 of Ω(z) + Σ (z_m − u_m)²/(2 step_m)
     reach(v)        the largest s ≤ 1 for which Ω*(s v) is finite
+    dual_weights(v) ∂Ω*(v) / v: the weights as a function of α, where Ω* is smooth
+
+`traits` say what solvers may rely on; a user's own formulation qualifies by them:
+
+    reweighted      ½Σu²/θ + const majorizes Ω at u (Ω∘√ is concave), or the same of
+                    Ω* in the dual: the step `reweight` never makes things worse
+    smooth_dual     Ω* is differentiable, dual_weights exists
+    ball            Ω(u) = min of ½Σu²/θ over θ ≥ 0, ‖θ‖_p ≤ 1, p in `ball`
+    simplex         a ball with p = 1
+    groups          `groups` partitions the kernels
 
 Guarantee: derived values are good to 1e-8, mostly better. Closed forms are checked
 against the declaration by the contract suite. `rounding` bounds their relative error in
@@ -43,9 +53,14 @@ class Formulation:
 
     exact: ClassVar[bool] = False  # closed forms with the error bound of `rounding`
 
+    @property
+    def traits(self) -> frozenset[str]:
+        """What solvers may rely on; see above."""
+        return frozenset()
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in ("value", "conjugate", "weights", "prox", "reach"):
+        for name in ("value", "conjugate", "weights", "dual_weights", "prox", "reach"):
             if name in vars(cls):
                 setattr(cls, name, _guarded(name, vars(cls)[name]))
 
@@ -62,6 +77,18 @@ class Formulation:
     def weights(self, u: Array) -> Array:
         slope = np.maximum(self.epigraph(len(u)).subgradient(u), 0.0)
         return ratio(u, slope)
+
+    @property
+    def ball(self) -> float:
+        """The exponent p of the ball of kernel weights."""
+        raise TypeError(f"{self.name} states no ball of kernel weights")
+
+    def dual_weights(self, v: Array) -> Array:
+        raise TypeError(f"{self.name} states no weights as a function of the dual")
+
+    def reweight(self, theta: Array, v: Array) -> Array:
+        """The next θ from θ and v_m = ‖α‖_{K_m}, α being optimal for θ."""
+        return self.weights(theta * v)
 
     def prox(self, u: Array, step: Array | float) -> Array:
         return np.maximum(self.epigraph(len(u)).prox(u, np.asarray(step)), 0.0)

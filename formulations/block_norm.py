@@ -52,6 +52,40 @@ class SquaredBlockNorm(Formulation):
             return np.divide(u, slope, out=np.full(len(u), INF), where=slope > 0)
         return np.asarray((u / norm(u, q)) ** (2 - q))
 
+    @property
+    def traits(self) -> frozenset[str]:
+        """q > 2 is a ball for no p; q = 1 and q = ∞ have kinks in the dual."""
+        found = {"reweighted"}
+        if self.exponent <= 2:
+            found.add("ball")
+        if self.exponent == 1:
+            found.add("simplex")
+        if 1 < self.exponent < INF:
+            found.add("smooth_dual")
+        return frozenset(found)
+
+    @property
+    def ball(self) -> float:
+        """The exponent p of the ball of kernel weights: q = 2p/(p + 1)."""
+        q = self.exponent
+        return INF if q >= 2 else q / (2 - q)
+
+    def dual_weights(self, v: Array) -> Array:
+        d = dual_exponent(self.exponent)
+        if not np.any(v):
+            return np.zeros_like(v)
+        if d == INF:  # one of many: the kernels that attain the maximum share
+            top = v == np.max(v)
+            return np.asarray(top / np.sum(top))
+        with np.errstate(divide="ignore"):  # d < 2 and v = 0: no finite weight
+            return np.asarray((v / norm(v, d)) ** (d - 2))
+
+    def reweight(self, theta: Array, v: Array) -> Array:
+        if self.exponent <= 2:
+            return self.weights(theta * v)
+        floor = 1e-12 * np.max(v, initial=0.0)  # Ω*∘√ is concave: majorize the dual
+        return self.dual_weights(np.maximum(v, floor))
+
     def prox(self, u: Array, step: Array | float) -> Array:
         q = self.exponent
         step = np.broadcast_to(np.asarray(step, float), u.shape)

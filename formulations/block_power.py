@@ -46,6 +46,10 @@ class BlockPower(Formulation):
         steepest = self.q if self.q == 1 else max(self.q, dual_exponent(self.q))
         return (4 + steepest) * super().rounding(M)
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted"} if self.q <= 2 else set())
+
     def weights(self, u: Array) -> Array:
         if self.q == 2:
             return np.ones_like(u)

@@ -55,6 +55,8 @@ class Box:
         if not bias or not np.any(alpha):
             return alpha
         plus, minus = np.sum(alpha[alpha > 0]), -np.sum(alpha[alpha < 0])
+        if abs(plus - minus) <= len(alpha) * 2.0**-52 * plus:  # as balanced as floats
+            return alpha
         if min(plus, minus) < 0.5 * max(plus, minus):
             return _shift(alpha, low, high)
         # Rescaling the heavier side keeps signs and zeros; it always stays in the box.

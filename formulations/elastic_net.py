@@ -41,6 +41,10 @@ class ElasticNet(Formulation):
             return np.inf if np.any(excess > 0) else 0.0
         return float(np.sum(excess**2) / (2 * (1 - self.l1_ratio)))
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted"})
+
     def weights(self, u: Array) -> Array:
         return ratio(u, self.l1_ratio + (1 - self.l1_ratio) * u)
 

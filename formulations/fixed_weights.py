@@ -60,6 +60,10 @@ class FixedWeights(Formulation):
     def conjugate(self, v: Array) -> float:
         return 0.5 * float(np.sum(self._theta * v**2))
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted"})
+
     def weights(self, u: Array) -> Array:
         return self._theta
 

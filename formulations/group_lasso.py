@@ -34,6 +34,10 @@ class GroupLasso(Formulation):
     def reach(self, v: Array) -> float:
         return min(1.0, 1 / max(float(np.max(v)), 1.0))
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted"})
+
     def weights(self, u: Array) -> Array:
         return np.array(u, float)
 

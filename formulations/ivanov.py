@@ -74,6 +74,10 @@ class Tikhonov(Formulation):
     def conjugate(self, v: Array) -> float:
         return norm(v, dual_exponent(self.exponent)) ** 4 / (16 * self.mu)
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted"})
+
     def weights(self, u: Array) -> Array:
         N = norm(u, self.exponent)
         if N == 0:

@@ -13,6 +13,7 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     prox(f, y, step)    argmin over z of V(z, y_i) + ‖z − f_i‖²/(2 step)
     offset(f, y, C)     the bias b that minimizes Σ C_i V(f_i + b)
     domain(y)           the domain of V*, which must contain 0 (V is bounded below)
+    quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
 
 Guarantee: the contract suite checks every closed form against its declaration.
 Reference: the conjugates are those of Kloft et al. (2011), table 4, derived anew.
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +38,16 @@ from .norms import increasing_root
 
 INF = float("inf")
 EDGE = 4e-16  # how far rounding may carry a dual variable past the end of its interval
+
+
+class Quadratic(NamedTuple):
+    """C V*(−α/C, y) = −linear α + kink |α| + ½ ridge α² for low ≤ α ≤ high."""
+
+    linear: Array
+    kink: Array
+    ridge: Array
+    low: Array
+    high: Array
 
 
 @dataclass(frozen=True)
@@ -105,6 +116,16 @@ class Loss:
         nearby = (b, np.nextafter(b, -INF), np.nextafter(b, INF))
         return float(min(nearby, key=total))
 
+    def quadratic(self, y: Array, C: Array) -> Quadratic | None:
+        """The dual of a support vector machine with this loss; None: not quadratic."""
+        return None
+
+    def _quadratic(self, y: Array, C: Array, kink: float, ridge: Array) -> Quadratic:
+        domain = self.domain(y)
+        assert isinstance(domain, Box)
+        low, high = domain.ends(C)
+        return Quadratic(np.asarray(y, float), np.full(len(y), kink), ridge, low, high)
+
     @classmethod
     def examples(cls) -> list[Loss]:
         """The instances on which the contract suite tries this loss."""
@@ -125,6 +146,20 @@ def _minimize_on_line(total: Callable[[float], float]) -> float:
         options={"xatol": 1e-13},
     )
     return float(found.x) if found.fun < total(0.0) else 0.0
+
+
+def _crossing(points: Array, jumps: Array, slope: float) -> float:
+    """Where a slope that starts negative and jumps up at the points reaches 0.
+
+    The middle, where it stays at 0 between two points.
+    """
+    order = np.argsort(points, kind="stable")
+    after = slope + np.cumsum(jumps[order])
+    room = len(points) * 2.0**-52 * float(np.sum(jumps))
+    first = int(np.argmax(after >= -room)) if after[-1] >= -room else len(points) - 1
+    ends = points[order]
+    flat = abs(after[first]) <= room and first + 1 < len(points)
+    return float(0.5 * (ends[first] + ends[first + 1]) if flat else ends[first])
 
 
 def _snake(name: str) -> str:
@@ -266,6 +301,12 @@ class Hinge(Loss):
             margin >= 1, margin, np.minimum(margin + step, np.ones_like(margin))
         )
 
+    def quadratic(self, y: Array, C: Array) -> Quadratic:
+        return self._quadratic(y, C, 0.0, 0.0 * C)
+
+    def offset(self, f: Array, y: Array, C: Array) -> float:
+        return _crossing(y - f, C, -float(np.sum(C[y > 0])))
+
     def domain(self, y: Array) -> Box:
         return Box(np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0))
 
@@ -353,6 +394,12 @@ class Squared(Loss):
     def prox(self, f: Array, y: Array, step: float) -> Array:
         return (f + step * y) / (1 + step)
 
+    def quadratic(self, y: Array, C: Array) -> Quadratic:
+        return self._quadratic(y, C, 0.0, 1 / C)
+
+    def offset(self, f: Array, y: Array, C: Array) -> float:
+        return float(C @ (y - f) / np.sum(C))
+
     def domain(self, y: Array) -> Box:
         return Box(np.full(len(y), -INF), np.full(len(y), INF))
 
@@ -385,6 +432,13 @@ class EpsInsensitive(Loss):
         r = f - y
         excess = np.clip(np.abs(r) - self.eps, 0.0, step)
         return y + r - np.sign(r) * excess
+
+    def quadratic(self, y: Array, C: Array) -> Quadratic:
+        return self._quadratic(y, C, self.eps, 0.0 * C)
+
+    def offset(self, f: Array, y: Array, C: Array) -> float:
+        ends = np.concatenate([y - f - self.eps, y - f + self.eps])
+        return _crossing(ends, np.concatenate([C, C]), -float(np.sum(C)))
 
     def domain(self, y: Array) -> Box:
         return Box(np.full(len(y), -1.0), np.full(len(y), 1.0))
@@ -422,6 +476,9 @@ class Huber(Loss):
         r = f - y
         return f - step * np.clip(r / (1 + step), -self.delta, self.delta)
 
+    def quadratic(self, y: Array, C: Array) -> Quadratic:
+        return self._quadratic(y, C, 0.0, 1 / C)
+
     def domain(self, y: Array) -> Box:
         return Box(np.full(len(y), -self.delta), np.full(len(y), self.delta))
 
@@ -453,6 +510,12 @@ class Quantile(Loss):
 
     def prox(self, f: Array, y: Array, step: float) -> Array:
         return f - np.clip(f - y, -step * self.tau, step * (1 - self.tau))
+
+    def quadratic(self, y: Array, C: Array) -> Quadratic:
+        return self._quadratic(y, C, 0.0, 0.0 * C)
+
+    def offset(self, f: Array, y: Array, C: Array) -> float:
+        return _crossing(y - f, C, -self.tau * float(np.sum(C)))
 
     def domain(self, y: Array) -> Box:
         return Box(np.full(len(y), -self.tau), np.full(len(y), 1 - self.tau))

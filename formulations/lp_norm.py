@@ -82,6 +82,13 @@ class WeightedLpNorm(SquaredBlockNorm):
     def conjugate(self, v: Array) -> float:
         return super().conjugate(self._root * v)
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return super().traits - {"ball", "simplex"}  # its ball is stretched
+
+    def dual_weights(self, v: Array) -> Array:
+        return np.array(self.prior) * super().dual_weights(self._root * v)
+
     def weights(self, u: Array) -> Array:
         return np.array(self.prior) * super().weights(u / self._root)
 

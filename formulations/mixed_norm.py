@@ -54,6 +54,11 @@ class SquaredMixedNorm(Formulation):
         r, s = map(dual_exponent, self.exponents)
         return 0.5 * norm(self.inner(v, r), s) ** 2
 
+    @property
+    def traits(self) -> frozenset[str]:
+        concave = max(self.exponents) <= 2  # in the squares of u
+        return frozenset({"groups"} | ({"reweighted"} if concave else set()))
+
     def weights(self, u: Array) -> Array:
         r, s = self.exponents
         sums = self.inner(u, r)

@@ -80,6 +80,10 @@ class NonIsotropic(Formulation):
         s, _ = scipy.optimize.nnls(R.T, -(R.T @ (x / top)))
         return 0.5 * top * float(np.linalg.norm(R.T @ (x / top + s)))
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted"})
+
     def weights(self, u: Array) -> Array:
         """The minimizing θ: Newton on ½Σu²/θ + ½θᵀE⁻¹θ, then scaled to the boundary.
 

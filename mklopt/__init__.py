@@ -14,11 +14,15 @@ _HOME = {
     "Certificate": "certificate",
     "GramStack": "grams",
     "Problem": "problem",
+    "Result": "result",
+    "Trace": "trace",
     "certify": "certificate",
     "formulation": "formulations",
     "loss": "formulations",
+    "solve": "run",
+    "solver": "solvers",
 }
-_ROOMS = ("formulations", "reference")
+_ROOMS = ("data", "formulations", "kernels", "reference", "solvers")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 

@@ -135,12 +135,14 @@ def certify(
     weights: Array | None = None,
     *,
     coefficients: Array | None = None,
+    remembered: bool = False,
 ) -> Certificate:
     """dual ≤ f* ≤ primal from anybody's candidates; feasibility is restored first.
 
     dual: α, (n,) or (n, k), with the sign of the label; any numbers will do
     weights: θ ≥ 0, (M,), for the primal point w_m = θ_m Σ_i α_i ψ_m(x_i)
     coefficients: (M, n[, k]) instead, for w_m = Σ_i coefficients[m, i] ψ_m(x_i)
+    remembered: whether products the stack remembers from a moment ago will do
 
     The bias is chosen here, as good as it can be. `lower` and `upper` of the result
     hold in exact arithmetic; they are computed when first asked for.
@@ -150,13 +152,21 @@ def certify(
     alpha = _checked(dual, problem.shape, "dual")
     if (weights is None) == (coefficients is None):
         raise ValueError("give either weights= or coefficients=, not both or neither")
-    alpha = problem.loss.domain(problem.y).restore(alpha, problem.costs, problem.bias)
-    KA = problem.grams.matvec(alpha)
-    v = np.sqrt(np.maximum(problem.grams.inner(alpha, KA), 0.0))
+    alpha = problem.feasible(alpha)
+    if remembered:
+        quad = problem.grams.quad(alpha)
+    else:
+        KA = problem.grams.matvec(alpha)
+        quad = problem.grams.inner(alpha, KA)
+    v = np.sqrt(np.maximum(quad, 0.0))
     shrink, bound = _best_shrink(problem, alpha, v)
     if weights is not None:
         weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
-        u, f = weights * v, np.tensordot(weights, KA, axes=1)
+        u = weights * v
+        if remembered:
+            f = problem.grams.combine(weights) @ alpha
+        else:
+            f = np.tensordot(weights, KA, axes=1)
     else:
         shape = (problem.grams.M, *problem.shape)
         coefficients = _checked(coefficients, shape, "coefficients")

@@ -185,6 +185,10 @@ class GramStack:
         found = self._store.rows(self._index, which)
         return np.asarray(found[:, 0] if np.ndim(i) == 0 else found)
 
+    def count_rows(self, rows: float) -> None:
+        """Count rows of all kernels that a solver read from `dense()` itself."""
+        self._count.passes += self._share * rows / self.n
+
     def kernel(self, m: int) -> Array:
         """One kernel as a plain matrix."""
         return np.asarray(self._store.kernel(self._index[m]))

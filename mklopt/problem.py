@@ -100,6 +100,10 @@ class Problem:
         """The shape of predictions and dual variables: (n,) or (n, k)."""
         return self.loss.shape(self.y)
 
+    def feasible(self, alpha: Array) -> Array:
+        """A dual feasible point near alpha: in the domain of V*, Σα = 0 for a bias."""
+        return self.loss.domain(self.y).restore(alpha, self.costs, self.bias)
+
     def with_(self, **changes: Any) -> Problem:
         """The same problem with some of its parts exchanged."""
         return replace(self, **changes)

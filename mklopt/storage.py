@@ -21,11 +21,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import config, float32, float64, int64, njit, types, uint64
+from numba import config as _config
+from numba import float32, float64, int64, njit, types, uint64
 
 Array = np.ndarray
 ROWS, COLUMNS, CHUNK = 32, 64, 2048
 ANY_ORDER = {"reassoc", "contract", "nsz"}
+THREADS: int = _config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 READ_ONLY = types.Array(float64, 2, "C", readonly=True)
 
 
@@ -55,12 +57,12 @@ os.register_at_fork(after_in_child=_forget_threads)
 def _spread(loop: Callable, *arguments: Any, count: int, work: int) -> None:
     """loop(*arguments, first, last) over range(count), shared out among threads."""
     global _pool
-    threads = min(config.NUMBA_NUM_THREADS, count)
+    threads = min(THREADS, count)
     if threads == 1 or work < 200_000:
         loop(*arguments, 0, count)
         return
     if _pool is None:
-        _pool = ThreadPoolExecutor(config.NUMBA_NUM_THREADS)
+        _pool = ThreadPoolExecutor(THREADS)
     ends = [count * t // threads for t in range(threads + 1)]
     jobs = [_pool.submit(loop, *arguments, a, b) for a, b in pairwise(ends)]
     for job in jobs:

@@ -1,0 +1,125 @@
+"""What `solve` returns: the point, its certificate, and how it was reached."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arrays import real_array
+from .certificate import Certificate, certify
+from .problem import Problem
+from .trace import Trace, read_archive, write_archive
+
+Array = np.ndarray
+
+STATUS = {
+    "converged": "the certified relative gap is at most tol",
+    "max_iter": "the limit on iterations came first",
+    "time_limit": "the limit on time came first",
+    "stagnated": "the gap stopped falling before it reached tol",
+    "finished": "the solver ended by itself before the gap reached tol",
+    "stopped": "the callback asked to stop",
+    "interrupted": "interrupted from the keyboard",
+    "failed": "the solver raised an error",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The best certified point of a run.
+
+    certificate: of this very point, computed afresh at the end, apart from the solver
+    status: one of converged, max_iter, time_limit, stagnated, finished, stopped,
+        interrupted, failed (`message` says more)
+    """
+
+    problem: Problem = field(repr=False)
+    solver: str
+    status: str
+    message: str
+    certificate: Certificate = field(repr=False)
+    weights: Array = field(repr=False)
+    trace: Trace
+
+    @property
+    def dual(self) -> Array:
+        return self.certificate.alpha
+
+    @property
+    def bias(self) -> Any:
+        return self.certificate.bias
+
+    @property
+    def relative_gap(self) -> float:
+        return self.certificate.relative_gap
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+    def decision(self, test_stack: Any) -> Array:
+        """f at new points from their kernels with the training points.
+
+        test_stack: (M, n_test, n): kernel m between test points (rows) and training
+        points (columns), normalized as the training kernels were
+        """
+        n, M = self.problem.grams.n, self.problem.grams.M
+        if hasattr(test_stack, "dense"):
+            test_stack = test_stack.dense()
+        K = real_array(test_stack, "test_stack", "an (M, n_test, n) array of numbers")
+        if K.ndim != 3 or K.shape[0] != M or K.shape[2] != n:
+            raise ValueError(
+                f"test_stack has shape {K.shape}; expected ({M}, n_test, {n}): one "
+                "matrix per kernel, test points in rows, training points in columns"
+            )
+        coefficients = self.certificate.expansion.reshape(M, n, -1)
+        f = np.zeros((K.shape[1], coefficients.shape[2]))
+        for kernel, part in zip(K, coefficients):
+            f += kernel @ part
+        return f.reshape(K.shape[1], *self.problem.shape[1:]) + self.bias
+
+    def save(self, path: str | os.PathLike) -> None:
+        """One NumPy archive, no pickle: the point, the trace, the problem's hash."""
+        found = self.certificate
+        point = {"weights": self.weights, "dual": found.alpha}
+        if found.coefficients is not None:
+            point["coefficients"] = found.coefficients
+        about = {
+            "kind": "result",
+            "solver": self.solver,
+            "status": self.status,
+            "message": self.message,
+            "problem": self.problem.digest(),
+            "about": self.trace.about,
+        }
+        trace = {f"trace.{k}": v for k, v in self.trace.arrays().items()}
+        write_archive(path, {**point, **trace}, about)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, problem: Problem) -> Result:
+        """A saved result for the problem it belongs to, certified afresh."""
+        arrays, about = read_archive(path, "result")
+        if about["problem"] != problem.digest():
+            raise ValueError(
+                f"{path} is the result of another problem: kernels, labels, loss, "
+                "formulation, C or bias differ"
+            )
+        weights, B = arrays["weights"], arrays.get("coefficients")
+        point = weights if B is None else None
+        certificate = certify(problem, arrays["dual"], point, coefficients=B)
+        columns = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
+        trace = Trace(columns, **about["about"])
+        known = (about["solver"], about["status"], about["message"])
+        return cls(problem, *known, certificate, weights, trace)
+
+    def __str__(self) -> str:
+        found = self.certificate
+        return (
+            f"{self.solver}: {self.status} ({STATUS[self.status]})\n"
+            f"  {found.dual:.10g} ≤ f* ≤ {found.primal:.10g}, relative gap "
+            f"{found.relative_gap:.1e}\n"
+            f"  {len(self.trace)} iterates, {self.trace!r}"
+        )

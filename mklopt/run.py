@@ -1,0 +1,283 @@
+"""The one loop: it alone certifies, stops, keeps time and logs.
+
+A solver is a generator of iterates; after each one the loop certifies the point, writes
+a row of the trace and sends the certificate back in. Whatever happens — convergence, a
+limit, Ctrl-C, an error inside the solver — the best point so far comes back, certified
+afresh, with a status that says what happened.
+
+The loop asks the stack for quad(α) and combine(θ), which remembers the last few by
+content: what the solver has just computed costs nothing twice. The returned point is
+certified without that memory.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .certificate import Certificate, certify, relative
+from .problem import Problem
+from .result import Result
+from .solvers import Iterate, Solver, find, that_can
+from .trace import Trace
+
+Array = np.ndarray
+PATIENCE = 200  # iterates, or half of the run if that is longer, …
+STANDSTILL = 0.999  # … over which the gap must fall below this part of itself
+
+
+@dataclass
+class Best:
+    """The best bounds so far, and the points that show them."""
+
+    primal: Certificate | None = None
+    dual: Certificate | None = None
+    single: Certificate | None = None  # the one iterate with the smallest gap
+
+    def offer(self, found: Certificate) -> None:
+        if self.primal is None or found.primal < self.primal.primal:
+            self.primal = found
+        if self.dual is None or found.dual > self.dual.dual:
+            self.dual = found
+        if self.single is None or found.relative_gap < self.single.relative_gap:
+            self.single = found
+
+    @property
+    def gap(self) -> float:
+        if self.primal is None or self.dual is None:
+            return math.inf
+        gap = max(self.primal.primal - self.dual.dual, 0.0)  # rounding may cross them
+        return relative(gap, self.primal.primal)
+
+
+def solve(
+    problem: Problem,
+    solver: str | Solver = "auto",
+    *,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    start: Any = None,
+    callback: Callable[[Certificate, Trace], Any] | None = None,
+    verbose: bool = False,
+    **options: Any,
+) -> Result:
+    """Solve a problem to a certified relative gap of tol.
+
+    solver: a name (see `mklopt list`), or "auto": the first that can
+    max_iter, time_limit: stop after so many iterates, or seconds
+    seed: for solvers that draw random numbers
+    start: a result, or (weights, dual), to begin from
+    callback: called with (certificate, trace) after each iterate; True stops the run
+    verbose: show progress
+    options: whatever else the solver takes
+    """
+    _check_limits(problem, tol, max_iter, time_limit)
+    method = solver if isinstance(solver, Solver) else _chosen(solver, problem)
+    generator = method.steps(problem, **_arguments(method, start, seed, options))
+    trace = Trace(solver=method.name, tol=tol, problem=repr(problem))
+    best = Best()
+    begun, inside, passes = time.perf_counter(), 0.0, problem.grams.passes
+    status, message = "finished", ""
+    certificate: Any = None  # nothing to send before the first iterate
+    progress = _progress(verbose, method.name, tol)
+    try:
+        with progress:
+            while True:
+                entered = time.perf_counter()
+                try:
+                    iterate = generator.send(certificate)
+                except StopIteration:
+                    break
+                finally:
+                    inside += time.perf_counter() - entered
+                certificate = _judge(problem, iterate)
+                best.offer(certificate)
+                trace.append(
+                    iteration=len(trace),
+                    seconds=time.perf_counter() - begun,
+                    solver_seconds=inside,
+                    passes=problem.grams.passes - passes,
+                    svm_solves=iterate.info.get("svm_solves", 0),
+                    primal=certificate.primal,
+                    dual=certificate.dual,
+                    gap=best.gap,
+                    active=_active(certificate),
+                )
+                progress.show(trace)
+                if callback is not None and callback(certificate, trace):
+                    status = "stopped"
+                elif best.gap <= tol:
+                    status = "converged"
+                elif max_iter is not None and len(trace) >= max_iter:
+                    status = "max_iter"
+                elif time_limit is not None and trace.last("seconds") >= time_limit:
+                    status = "time_limit"
+                elif _stands_still(trace):
+                    status = "stagnated"
+                else:
+                    continue
+                break
+    except KeyboardInterrupt:
+        status = "interrupted"
+    except Exception as error:
+        if best.single is None:
+            raise
+        status, message = "failed", f"{type(error).__name__}: {error}"
+    finally:
+        generator.close()
+    final, weights = _afresh(problem, best, tol)
+    if status == "converged" and final.relative_gap > tol * (1 + 1e-6) + 1e-15:
+        status = "finished"
+        message = f"certified afresh, the gap is {final.relative_gap:.1e}"
+    return Result(problem, method.name, status, message, final, weights, trace)
+
+
+def _judge(problem: Problem, iterate: Iterate) -> Certificate:
+    coefficients = iterate.coefficients
+    if callable(coefficients):
+        coefficients = coefficients()
+    return certify(
+        problem,
+        iterate.dual,
+        iterate.weights,
+        coefficients=coefficients,
+        remembered=True,
+    )
+
+
+def _afresh(problem: Problem, best: Best, tol: float) -> tuple[Certificate, Array]:
+    """The best point, certified without any memory, and its kernel weights."""
+    single, primal, dual = best.single, best.primal, best.dual
+    if single is None or primal is None or dual is None:
+        nothing = np.zeros(problem.grams.M)
+        return certify(problem, np.zeros(problem.shape), nothing), nothing
+    if single.relative_gap <= max(tol, 1.001 * best.gap):
+        points = (single.alpha, single.weights)
+        found = certify(problem, *points, coefficients=single.coefficients)
+        return found, _weights(single)
+    mixed = certify(problem, dual.alpha, coefficients=primal.expansion)
+    return mixed, _weights(primal)
+
+
+def _weights(found: Certificate) -> Array:
+    if found.weights is not None:
+        return found.weights
+    grams, B = found.problem.grams, found.expansion
+    norms = np.sqrt(np.maximum(np.sum((B * grams.apply(B)).reshape(len(B), -1), 1), 0))
+    return np.asarray(found.problem.formulation.weights(norms))
+
+
+def _active(found: Certificate) -> int:
+    size = found.weights
+    if size is None:
+        size = np.max(np.abs(found.expansion.reshape(len(found.expansion), -1)), axis=1)
+    return int(np.sum(size > 1e-6 * np.max(size, initial=0.0)))
+
+
+def _stands_still(trace: Trace) -> bool:
+    back = max(PATIENCE, len(trace) // 2)
+    if len(trace) <= back:
+        return False
+    return trace.last("gap") > STANDSTILL * trace.last("gap", back)
+
+
+def _chosen(name: str, problem: Problem) -> Solver:
+    if name != "auto":
+        return find(name, problem)
+    able = that_can(problem)
+    if not able:
+        raise ValueError(f"no solver can solve {problem} yet")
+    return find(able[0], problem)
+
+
+def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str, Any]:
+    takes = inspect.signature(method.steps).parameters
+    unknown = sorted(set(options) - set(takes))
+    if unknown:
+        known = ", ".join(method.options()) or "none"
+        raise ValueError(
+            f"{method.name} has no option {', '.join(unknown)}; it has: {known}"
+        )
+    if "rng" in takes:
+        options["rng"] = np.random.default_rng(seed)
+    if start is not None:
+        options["start"] = start
+    return options
+
+
+def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise ValueError(f"solve takes a Problem first, got {type(problem).__name__}")
+    for name, value in (
+        ("tol", tol),
+        ("max_iter", max_iter),
+        ("time_limit", time_limit),
+    ):
+        if value is None and name != "tol":
+            continue
+        number = isinstance(value, int | float | np.integer | np.floating)
+        if not number or isinstance(value, bool) or not value >= (name == "max_iter"):
+            raise ValueError(f"{name} = {value!r}; give a number ≥ 0 (max_iter ≥ 1)")
+
+
+# ---- progress ----------------------------------------------------------------
+
+
+class _Silent:
+    def __enter__(self) -> _Silent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, trace: Trace) -> None:
+        pass
+
+
+class _Shown(_Silent):
+    """A bar from the first gap down to tol, on a logarithmic scale."""
+
+    def __init__(self, name: str, tol: float):
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        text = "{task.fields[note]}"
+        columns = (TextColumn(name), BarColumn(), TextColumn(text))
+        self.bar = Progress(*columns, refresh_per_second=8)
+        self.task = self.bar.add_task(name, total=1.0, note="…")
+        self.tol, self.first, self.printed = max(tol, 1e-16), 0.0, 0.0
+        self.terminal = self.bar.console.is_terminal
+
+    def __enter__(self) -> _Shown:
+        if self.terminal:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.terminal:
+            self.bar.stop()
+
+    def show(self, trace: Trace) -> None:
+        gap = min(max(trace.last("gap"), 1e-16), 1e6)
+        self.first = self.first or max(gap, self.tol * 10)
+        whole = math.log(self.first / self.tol)
+        done = min(max(math.log(self.first / gap) / whole, 0.0), 1.0)
+        seconds, passes = trace.last("seconds"), trace.last("passes")
+        note = f"gap {gap:.1e}  {len(trace)} iterates  {passes:.1f} passes"
+        note += f"  {seconds:.1f} s"
+        if self.terminal:
+            self.bar.update(self.task, completed=done, note=note)
+        elif seconds > self.printed + 1 or gap <= self.tol:
+            self.printed = seconds
+            self.bar.console.print(f"{self.bar.tasks[0].description}: {note}")
+
+
+def _progress(verbose: bool, name: str, tol: float) -> _Silent:
+    return _Shown(name, tol) if verbose else _Silent()

@@ -1,0 +1,38 @@
+"""The solvers, one file per algorithm. A new file here is found by scanning."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from ..problem import Problem
+from .base import REGISTRY, Iterate, Solver, Unsupported, solver
+
+__all__ = ["Iterate", "Solver", "Unsupported", "find", "solver", "solvers", "that_can"]
+
+
+def solvers() -> dict[str, Solver]:
+    """All solvers by name."""
+    for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
+        importlib.import_module(f"{__name__}.{module}")
+    return dict(sorted(REGISTRY.items()))
+
+
+def that_can(problem: Problem) -> list[str]:
+    """The names of the solvers that can solve a problem."""
+    return [name for name, found in solvers().items() if not found.why_not(problem)]
+
+
+def find(name: str, problem: Problem) -> Solver:
+    """A solver by name, or one sentence that names those that can."""
+    known = solvers()
+    if name not in known:
+        raise ValueError(
+            f"solver = {name!r} is not known; choose one of {', '.join(known)}"
+        )
+    reason = known[name].why_not(problem)
+    if reason:
+        able = that_can(problem)
+        hint = f"; these can: {', '.join(able)}" if able else "; no solver can yet"
+        raise Unsupported(f"{name} cannot solve {problem}: {reason}{hint}")
+    return known[name]

@@ -1,0 +1,142 @@
+"""What a solver is: a generator of iterates, and a statement of what it can solve.
+
+    @solver("mirror", needs={"groups"}, losses={"hinge"}, accuracy=1e-3, …)
+    def mirror(problem, *, start=None, step="gradient"):
+        ...
+        certificate = yield Iterate(dual=alpha, weights=theta)
+
+The loop in run.py certifies each iterate, stops, keeps time and sends the certificate
+back in. A solver that is asked for a problem it cannot solve is not started: one
+sentence names those that can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..problem import Problem
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A candidate: α, and kernel weights θ or coefficients for the primal point.
+
+    dual: α with the sign of the label; it need not be feasible
+    weights: θ ≥ 0, for w_m = θ_m Σ_i α_i ψ_m(x_i)
+    coefficients: (M, n[, k]) instead, or a function that returns them when needed
+    info: numbers worth keeping; "svm_solves" goes into the trace
+    """
+
+    dual: Array
+    weights: Array | None = None
+    coefficients: Array | Callable[[], Array] | None = None
+    bias: Any = None  # the certificate finds the best bias itself
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+Steps = Generator[Iterate, Certificate, None]
+
+
+class Unsupported(ValueError):
+    """The solver cannot solve this problem; the message names those that can."""
+
+
+@dataclass(frozen=True)
+class Solver:
+    """An algorithm and its traits."""
+
+    name: str
+    steps: Callable[..., Steps]
+    needs: frozenset[str]  # traits of the formulation, all of them
+    losses: frozenset[str]  # names, or "quadratic": every loss with a quadratic dual
+    bias: frozenset[bool]  # with a bias, without, or both
+    accuracy: float  # the relative gap it reaches on problems of ordinary size
+    reference: str
+    guarantee: str
+
+    def why_not(self, problem: Problem) -> str:
+        """Empty, or what is missing for this problem."""
+        missing = sorted(self.needs - problem.formulation.traits)
+        if missing:
+            name = problem.formulation.name
+            return f"{name} is not {' and '.join(t.replace('_', ' ') for t in missing)}"
+        quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
+        if problem.loss.name not in self.losses and not (
+            quadratic and "quadratic" in self.losses
+        ):
+            return f"it has no step for the {problem.loss.name} loss"
+        if problem.bias not in self.bias:
+            return "it needs bias=True" if True in self.bias else "it needs bias=False"
+        return ""
+
+    def options(self) -> dict[str, Any]:
+        """Its options and their defaults."""
+        import inspect
+
+        known = inspect.signature(self.steps).parameters.values()
+        own = [p for p in known if p.name not in ("problem", "start", "rng")]
+        return {p.name: p.default for p in own}
+
+
+REGISTRY: dict[str, Solver] = {}
+
+
+def solver(
+    name: str,
+    *,
+    needs: set[str] | None = None,
+    losses: set[str] | None = None,
+    bias: set[bool] | None = None,
+    accuracy: float = 1e-6,
+    reference: str = "",
+    guarantee: str = "",
+) -> Callable[[Callable[..., Steps]], Solver]:
+    """Make a solver of a generator function and enter it in the registry."""
+
+    def register(steps: Callable[..., Steps]) -> Solver:
+        found = Solver(
+            name,
+            steps,
+            frozenset(needs or ()),
+            frozenset(losses or {"quadratic"}),
+            frozenset(bias if bias is not None else {True, False}),
+            accuracy,
+            reference,
+            guarantee,
+        )
+        REGISTRY[name] = found
+        return found
+
+    return register
+
+
+def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
+    """Weights and α to begin with: from a result, from (weights, dual), or uniform."""
+    if start is None:
+        theta = problem.formulation.weights(np.ones(problem.grams.M))
+        return np.where(np.isfinite(theta), theta, 1.0), None
+    if isinstance(start, tuple):
+        theta, alpha = start
+    else:
+        theta, alpha = start.weights, start.dual
+    theta = np.array(theta, float)
+    if theta.shape != (problem.grams.M,) or not np.all(theta >= 0):
+        raise ValueError(
+            f"start: weights must be {problem.grams.M} numbers ≥ 0, one per kernel"
+        )
+    if alpha is not None:
+        alpha = np.array(alpha, float)
+        if alpha.shape != problem.shape or not np.all(np.isfinite(alpha)):
+            raise ValueError(
+                f"start: the dual must be finite, of shape {problem.shape}"
+            )
+    if not np.any(theta):
+        return beginning(problem, None)[0], alpha
+    return theta, alpha

@@ -1,0 +1,43 @@
+"""Cutting planes on the semi-infinite linear program of MKL.
+
+Problem. ℓp-norm MKL with p in [1, ∞]: min over θ, t of t subject to
+t ≥ linear(α) − ½Σθ_m αᵀK_mα for all feasible α, ‖θ‖_p ≤ 1.
+
+Algorithm (Sonnenburg et al. 2006; p > 1: Kloft et al. 2011, section 4.4.1). Solve the
+machine at θ; its α is the most violated cut; minimize over all cuts so far (cuts.py).
+The dual point is the mixture of all α by the multipliers of their cuts: each α alone is
+optimal for its own θ only and bounds f* badly.
+
+Guarantee. Finite convergence to any accuracy; in practice weights jump from corner to
+corner before they settle, so that an accuracy of 1e-4 is what it is for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..problem import Problem
+from .base import Iterate, Steps, beginning, solver
+from .cuts import Cuts
+from .wrapper import Machine
+
+
+@solver(
+    "silp",
+    needs={"ball"},
+    losses={"quadratic"},
+    accuracy=1e-4,
+    reference="kloft2011",
+    guarantee="finite convergence to any accuracy",
+)
+def silp(problem: Problem, *, start: Any = None) -> Steps:
+    theta, alpha = beginning(problem, start)
+    machine = Machine(problem, alpha, sharpness=1e-4)
+    cuts = Cuts(problem.grams.M, problem.formulation.ball)
+    while True:
+        machine.solve(theta)
+        machine.heed((yield machine.iterate()))
+        cuts.add(machine.point, machine.linear, machine.v)
+        theta = cuts.minimum()
+        alpha = problem.feasible(cuts.mixture())
+        machine.heed((yield Iterate(alpha, theta, info={"svm_solves": machine.solves})))

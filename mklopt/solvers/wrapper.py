@@ -1,0 +1,98 @@
+"""What all wrappers around the machine share: J(θ), its gradient and its Hessian.
+
+    J(θ) = max over α   −C Σ V*(−α_i/C) − ½ Σ_m θ_m αᵀK_mα
+
+is convex in θ ≥ 0 with ∂J/∂θ_m = −½ v_m², v_m² = αᵀK_mα at the optimal α, and, where
+the free coordinates F of α do not change, ∂²J/∂θ_m∂θ_l = (K_mα)_Fᵀ H (K_lα)_F with H
+the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ..certificate import Certificate
+from ..problem import Problem
+from . import svm
+from .base import Iterate
+
+Array = np.ndarray
+
+
+class Machine:
+    """The machine at given kernel weights, warm-started from one to the next.
+
+    Its tolerance follows the certificate: a blind schedule stalls when C is large, and
+    with a loose one the warm start is already good enough and α never moves.
+    """
+
+    def __init__(self, problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
+        self.problem, self.sharpness, self.alpha = problem, sharpness, alpha
+        zero = np.zeros(problem.shape)
+        worst = float(problem.costs @ problem.loss.value(zero, problem.y))
+        self.tol, self.solves = 1e-3 * worst, 0
+
+    def solve(self, theta: Array) -> Array:
+        """α at θ: one combine, and no other pass."""
+        self.theta = theta
+        self.K = self.problem.grams.combine(theta)
+        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol)
+        self.alpha = self.problem.feasible(found.alpha)
+        self.solves += 1
+        self.__dict__.pop("v", None)
+        return self.alpha
+
+    @cached_property
+    def v(self) -> Array:
+        """‖α‖_{K_m}: one quad."""
+        return np.sqrt(np.maximum(self.problem.grams.quad(self.point), 0.0))
+
+    @property
+    def point(self) -> Array:
+        assert self.alpha is not None, "solve first"
+        return self.alpha
+
+    @property
+    def linear(self) -> float:
+        """−C Σ V*(−α/C): the part of the dual that does not see the kernels."""
+        problem, alpha = self.problem, self.point
+        conjugates = problem.loss.conjugate(-alpha / problem.costs, problem.y)
+        return -float(problem.costs @ conjugates)
+
+    @property
+    def J(self) -> float:
+        alpha = self.point
+        return self.linear - 0.5 * float(alpha @ self.K @ alpha)
+
+    def iterate(self, **info: Any) -> Iterate:
+        return Iterate(self.point, self.theta, info={"svm_solves": self.solves, **info})
+
+    def heed(self, certificate: Certificate) -> None:
+        """Tie the tolerance to the true gap."""
+        self.tol = self.sharpness * max(certificate.gap, 0.0)
+
+    def hessian(self, which: Array) -> Array:
+        """∂²J/∂θ² for some kernels: one product with each of them."""
+        problem, alpha = self.problem, self.point
+        dual = problem.loss.quadratic(problem.y, problem.costs)
+        assert dual is not None
+        inside = (alpha > dual.low) & (alpha < dual.high)
+        free = np.flatnonzero(inside & ((alpha != 0) | (dual.kink == 0)))
+        if len(free) == 0:
+            return np.zeros((len(which), len(which)))
+        B = problem.grams.subset(which).matvec(alpha)[:, free].T
+        system = self.K[np.ix_(free, free)] + np.diag(dual.ridge[free])
+        system[np.diag_indices_from(system)] += 1e-12 * np.trace(system) / len(free)
+        factor = scipy.linalg.cho_factor(system, lower=True)
+        columns = scipy.linalg.cho_solve(
+            factor, np.column_stack([B, np.ones(len(free))])
+        )
+        if problem.bias:
+            ones, total = columns[:, -1], np.sum(columns[:, -1])
+            columns -= np.outer(ones, np.sum(columns, axis=0) / total)
+        H = B.T @ columns[:, :-1]
+        return np.asarray(0.5 * (H + H.T))

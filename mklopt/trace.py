@@ -1,0 +1,113 @@
+"""What a run leaves behind, row by row: clock, passes, bounds."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+COLUMNS = {
+    "iteration": "number of the iterate, from 0",
+    "seconds": "wall clock, certificates included",
+    "solver_seconds": "wall clock spent inside the solver",
+    "passes": "passes over the kernels, certificates included",
+    "svm_solves": "inner machines solved so far, as the solver reports",
+    "primal": "C Σ V + Ω at this iterate",
+    "dual": "the dual value at this iterate",
+    "gap": "(best primal − best dual so far) / |best primal|",
+    "active": "kernels with more than 1e-6 of the largest weight",
+}
+
+
+class Trace:
+    """One row per certified iterate; columns are arrays: trace.seconds, trace.gap."""
+
+    def __init__(self, columns: dict[str, Any] | None = None, **about: Any):
+        self._rows = {name: list((columns or {}).get(name, [])) for name in COLUMNS}
+        self.about = about  # solver, options, problem: whatever describes the run
+
+    def append(self, **row: float) -> None:
+        for name in COLUMNS:
+            self._rows[name].append(float(row[name]))
+
+    def last(self, name: str, back: int = 0) -> float:
+        """The newest entry of a column, or the one so many rows before it."""
+        return float(self._rows[name][-1 - back])
+
+    def __len__(self) -> int:
+        return len(self._rows["iteration"])
+
+    def __getattr__(self, name: str) -> Array:
+        if name in COLUMNS:
+            return np.array(self._rows[name])
+        raise AttributeError(f"a trace has no column {name!r}; it has {list(COLUMNS)}")
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Trace(empty)"
+        return (
+            f"Trace({len(self)} iterates, {self.seconds[-1]:.2f} s, "
+            f"{self.passes[-1]:.1f} passes, gap {self.gap[-1]:.1e})"
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one row per iterate."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in COLUMNS})
+
+    def arrays(self) -> dict[str, Array]:
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def save(self, path: str | os.PathLike) -> None:
+        """One NumPy archive, no pickle; written whole or not at all."""
+        write_archive(path, self.arrays(), {"kind": "trace", "about": self.about})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Trace:
+        arrays, about = read_archive(path, "trace")
+        return cls(arrays, **about["about"])
+
+
+def write_archive(
+    path: str | os.PathLike, arrays: dict[str, Array], about: dict
+) -> None:
+    """arrays and a JSON description in one .npz, moved into place when complete."""
+    target = Path(path)
+    buffer = io.BytesIO()
+    note = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    contents: dict[str, Any] = {**arrays, "about.json": note}
+    np.savez(buffer, **contents)
+    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(buffer.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, target)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+
+
+def read_archive(
+    path: str | os.PathLike, kind: str
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        about = json.loads(arrays.pop("about.json").tobytes())
+        found = about["kind"]
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} is not a file written by mklopt ({error})") from None
+    if found != kind:
+        raise ValueError(f"{path} holds a {found}, not a {kind}")
+    return arrays, about
