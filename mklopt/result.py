@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,21 @@ class Result:
     status: str
     message: str
     certificate: Certificate = field(repr=False)
-    weights: Array = field(repr=False)
     trace: Trace
+
+    @cached_property
+    def weights(self) -> Array:
+        """θ = u / ∂Ω(u) at the primal point, u_m = ‖w_m‖: the weights it speaks for.
+
+        The θ that the solver ended with is certificate.weights; at the optimum they
+        agree, and before it these are the closer ones.
+        """
+        B, problem = self.certificate.expansion, self.problem
+        squares = np.sum((B * problem.grams.apply(B)).reshape(len(B), -1), axis=1)
+        u = np.sqrt(np.maximum(squares, 0.0))
+        theta = problem.formulation.weights(u)
+        given = self.certificate.weights  # an unused kernel may have no finite weight
+        return np.where(np.isfinite(theta), theta, 0.0 if given is None else given)
 
     @property
     def dual(self) -> Array:
@@ -84,9 +98,10 @@ class Result:
     def save(self, path: str | os.PathLike) -> None:
         """One NumPy archive, no pickle: the point, the trace, the problem's hash."""
         found = self.certificate
-        point = {"weights": self.weights, "dual": found.alpha}
-        if found.coefficients is not None:
-            point["coefficients"] = found.coefficients
+        point = {"dual": found.alpha}
+        for name in ("weights", "coefficients"):
+            if getattr(found, name) is not None:
+                point[name] = getattr(found, name)
         about = {
             "kind": "result",
             "solver": self.solver,
@@ -107,13 +122,12 @@ class Result:
                 f"{path} is the result of another problem: kernels, labels, loss, "
                 "formulation, C or bias differ"
             )
-        weights, B = arrays["weights"], arrays.get("coefficients")
-        point = weights if B is None else None
-        certificate = certify(problem, arrays["dual"], point, coefficients=B)
+        theta, B = arrays.get("weights"), arrays.get("coefficients")
+        certificate = certify(problem, arrays["dual"], theta, coefficients=B)
         columns = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
         trace = Trace(columns, **about["about"])
         known = (about["solver"], about["status"], about["message"])
-        return cls(problem, *known, certificate, weights, trace)
+        return cls(problem, *known, certificate, trace)
 
     def __str__(self) -> str:
         found = self.certificate

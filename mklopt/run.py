@@ -133,11 +133,11 @@ def solve(
         status, message = "failed", f"{type(error).__name__}: {error}"
     finally:
         generator.close()
-    final, weights = _afresh(problem, best, tol)
+    final = _afresh(problem, best, tol)
     if status == "converged" and final.relative_gap > tol * (1 + 1e-6) + 1e-15:
         status = "finished"
         message = f"certified afresh, the gap is {final.relative_gap:.1e}"
-    return Result(problem, method.name, status, message, final, weights, trace)
+    return Result(problem, method.name, status, message, final, trace)
 
 
 def _judge(problem: Problem, iterate: Iterate) -> Certificate:
@@ -153,26 +153,16 @@ def _judge(problem: Problem, iterate: Iterate) -> Certificate:
     )
 
 
-def _afresh(problem: Problem, best: Best, tol: float) -> tuple[Certificate, Array]:
-    """The best point, certified without any memory, and its kernel weights."""
+def _afresh(problem: Problem, best: Best, tol: float) -> Certificate:
+    """The best point, certified without any memory."""
     single, primal, dual = best.single, best.primal, best.dual
     if single is None or primal is None or dual is None:
         nothing = np.zeros(problem.grams.M)
-        return certify(problem, np.zeros(problem.shape), nothing), nothing
+        return certify(problem, np.zeros(problem.shape), nothing)
     if single.relative_gap <= max(tol, 1.001 * best.gap):
         points = (single.alpha, single.weights)
-        found = certify(problem, *points, coefficients=single.coefficients)
-        return found, _weights(single)
-    mixed = certify(problem, dual.alpha, coefficients=primal.expansion)
-    return mixed, _weights(primal)
-
-
-def _weights(found: Certificate) -> Array:
-    if found.weights is not None:
-        return found.weights
-    grams, B = found.problem.grams, found.expansion
-    norms = np.sqrt(np.maximum(np.sum((B * grams.apply(B)).reshape(len(B), -1), 1), 0))
-    return np.asarray(found.problem.formulation.weights(norms))
+        return certify(problem, *points, coefficients=single.coefficients)
+    return certify(problem, dual.alpha, coefficients=primal.expansion)
 
 
 def _active(found: Certificate) -> int:

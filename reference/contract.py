@@ -6,6 +6,8 @@ products are exact in float64 and positive semi-definite by construction.
     small   n = 40, M = 6: every formulation × every loss at C = 1
     wdbc    n = 100, M = 20, Wisconsin breast cancer (from scikit-learn), Gaussians on
             all and on single features: ten formulations × three losses × four C
+    twonorm n = 60, M = 20, Breiman's two Gaussians: what the solvers are judged on,
+            all losses with a quadratic dual × C in {0.1, 1, 100}, with and without bias
 
 Their references are committed beside the data as candidates; tests certify them afresh.
 `make contract` solves those that are missing; `main(["--data"])` draws the kernels
@@ -49,10 +51,12 @@ class Cell:
     formulation: Formulation
     loss: Loss
     C: float
+    bias: bool | None = None  # None: wherever the loss allows one
 
     @property
     def name(self) -> str:
-        return f"{self.data}-{self.formulation!r}-{self.loss!r}-C{self.C:g}"
+        bias = "" if self.bias is None else f"-bias={self.bias}"
+        return f"{self.data}-{self.formulation!r}-{self.loss!r}-C{self.C:g}{bias}"
 
     def problem(self) -> Problem:
         grams, targets = load(self.data)
@@ -62,7 +66,7 @@ class Cell:
             self.loss,
             self.formulation,
             self.C,
-            bias=self.loss.bias_allowed,
+            bias=self.loss.bias_allowed if self.bias is None else self.bias,
         )
 
 
@@ -91,8 +95,31 @@ def wdbc_cells() -> Iterator[Cell]:
                 yield Cell("wdbc", formulation, known[loss](), C)
 
 
+def twonorm_cells() -> Iterator[Cell]:
+    """Every trait a solver may need, on every loss with a quadratic dual."""
+    from .. import formulations as F
+
+    balls = [F.LpNorm(p) for p in (1.0, 1.01, 4 / 3, 2.0, 4.0, 64.0, INF)]
+    others = [
+        F.BlockNorm(3.0), F.BlockNorm(INF), F.GroupLasso(), F.ElasticNet(0.5),
+        F.Tikhonov(4 / 3, 1.0), F.Composite(GROUPS, 1.0, 1.5), F.VSKL(GROUPS, 1.0),
+        F.WeightedLpNorm(2.0, tuple(1.0 + m / 4 for m in range(20))),
+    ]  # fmt: skip
+    known = losses_by_name()
+    for C in (0.1, 1.0, 100.0):
+        for name in ("hinge", "eps_insensitive", "one_class"):
+            for formulation in (*balls, *others):
+                yield Cell("twonorm", formulation, known[name](), C)
+        for name in ("squared", "huber", "quantile"):
+            for formulation in (*balls[::2], others[2]):
+                yield Cell("twonorm", formulation, known[name](), C)
+        for name in ("hinge", "eps_insensitive", "squared"):
+            for formulation in balls[:-1]:
+                yield Cell("twonorm", formulation, known[name](), C, bias=False)
+
+
 def cells() -> list[Cell]:
-    return [*small_cells(), *wdbc_cells()]
+    return [*small_cells(), *wdbc_cells(), *twonorm_cells()]
 
 
 @lru_cache(maxsize=8)
@@ -131,7 +158,6 @@ def draw_small() -> None:
 
 def draw_wdbc(rank: int = 24) -> None:
     from sklearn.datasets import load_breast_cancer
-    from sklearn.metrics.pairwise import rbf_kernel
 
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -139,13 +165,30 @@ def draw_wdbc(rank: int = 24) -> None:
     X, y = X[rows], y[rows]
     views = [(X, s) for s in (1.0, 2.0, 5.0, 10.0, 20.0)]
     views += [(X[:, [j]], s) for j in range(5) for s in (0.5, 1.0, 2.0)]
+    _save("wdbc", _gaussians(views, rank), X[:, 0] + 0.5 * X[:, 1], 2.0 * y - 1)
+
+
+def _gaussians(views: list, rank: int) -> list[np.ndarray]:
+    """Factors of Gaussian kernels: their leading eigenvectors."""
+    from sklearn.metrics.pairwise import rbf_kernel
+
     factors = []
     for Z, width in views:
         values, vectors = np.linalg.eigh(rbf_kernel(Z, gamma=0.5 / width**2))
         keep = np.argsort(-values)[:rank]
         keep = keep[values[keep] > 1e-6]
         factors.append(vectors[:, keep] * np.sqrt(values[keep]))
-    _save("wdbc", factors, X[:, 0] + 0.5 * X[:, 1], 2.0 * y - 1)
+    return factors
+
+
+def draw_twonorm(n: int = 60, rank: int = 20) -> None:
+    """Breiman's twonorm: two unit Gaussians in R²⁰ at ±(a, …, a), a = 2/√20."""
+    rng = np.random.default_rng(1996)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    X = rng.normal(size=(n, 20)) + (2 / np.sqrt(20)) * y[:, None]
+    views = [(X, s) for s in (2.0, 4.0, 8.0, 16.0)]
+    views += [(X[:, [j]], s) for j in range(8) for s in (1.0, 3.0)]
+    _save("twonorm", _gaussians(views, rank), X @ np.ones(20) / np.sqrt(20), y)
 
 
 def _is_good(cell: Cell) -> bool:
@@ -172,6 +215,7 @@ def main(arguments: list[str] | None = None) -> None:
         FOLDER.mkdir(exist_ok=True)
         draw_small()
         draw_wdbc()
+        draw_twonorm()
     todo: list[Any] = [cell for cell in cells() if not _is_good(cell)]
     done = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
         delayed(_solve_and_save)(cell, options.tol) for cell in todo

@@ -9,7 +9,7 @@ Hessian,
 
     θ_m += (½‖w_m‖²/θ_m² − λθ_m^{p−1}) / (‖w_m‖²/θ_m³ + (p−1)λθ_m^{p−2}),
 
-shortened until the sum falls, and scaled back to the ball.
+shortened until the sum falls, and scaled back to the ball; a few of them per machine.
 
 Guarantee. The sum never rises, so with exact machines the objective never does. Near
 p = 1 the model is good only close to θ, which is what the paper calls problems there.
@@ -37,15 +37,16 @@ Array = np.ndarray
     reference="kloft2011",
     guarantee="the objective never rises",
 )
-def lp_newton(problem: Problem, *, start: Any = None) -> Steps:
+def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
     p = problem.formulation.ball
     theta, alpha = beginning(problem, start)
     machine = Machine(problem, alpha)
     while True:
         machine.solve(theta)
-        certificate = yield machine.iterate()
-        machine.heed(certificate)
-        theta = newton_step(theta, theta * machine.v, p)
+        machine.heed((yield machine.iterate()))
+        w = theta * machine.v
+        for _ in range(steps):
+            theta = newton_step(theta, w, p)
 
 
 def newton_step(theta: Array, w: Array, p: float) -> Array:

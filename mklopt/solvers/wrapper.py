@@ -10,7 +10,6 @@ the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -68,8 +67,8 @@ class Machine:
         alpha = self.point
         return self.linear - 0.5 * float(alpha @ self.K @ alpha)
 
-    def iterate(self, **info: Any) -> Iterate:
-        return Iterate(self.point, self.theta, info={"svm_solves": self.solves, **info})
+    def iterate(self) -> Iterate:
+        return Iterate(self.point, self.theta, info={"svm_solves": self.solves})
 
     def heed(self, certificate: Certificate) -> None:
         """Tie the tolerance to the true gap."""

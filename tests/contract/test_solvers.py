@@ -1,0 +1,153 @@
+"""Every solver on every problem it supports, against references it has never seen.
+
+`make test` runs a covering slice: for each solver every formulation with every C, every
+loss with every C, every data set with every loss; `make test-all` the whole product. A
+new file in mklopt/solvers is judged here without being mentioned.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mklopt import Problem, data, kernels, reference, solve
+from mklopt.formulations import LpNorm
+from mklopt.reference.contract import STORE, Cell, twonorm_cells, wdbc_cells
+from mklopt.solvers import Unsupported, solvers, that_can
+
+CELLS = [*twonorm_cells(), *(c for c in wdbc_cells() if c.C != 10.0)]
+FLOOR = 1014  # may only grow: solver × problem pairs that are solved and certified
+
+
+def pairs() -> tuple[list[tuple[str, Cell]], int]:
+    """What each solver says it can do, and how many pairs it does not support."""
+    able = {cell: set(that_can(cell.problem())) for cell in CELLS}
+    found = [(s, cell) for s in solvers() for cell in CELLS if s in able[cell]]
+    return found, len(solvers()) * len(CELLS) - len(found)
+
+
+ALL, UNSUPPORTED = pairs()
+
+
+def aspects(solver: str, cell: Cell) -> set[tuple]:
+    """What a slice must cover."""
+    C, bias = cell.C, cell.problem().bias
+    return {
+        (solver, repr(cell.formulation), C),
+        (solver, cell.loss.name, bias, C),
+        (solver, cell.data, cell.loss.name),
+    }
+
+
+def covering_slice() -> set[tuple[str, Cell]]:
+    """Greedily: a pair is taken when it shows something that none before it did."""
+    seen: set[tuple] = set()
+    chosen = set()
+    for pair in sorted(ALL, key=lambda p: (p[0], hash_of(p[1].name))):
+        new = aspects(*pair) - seen
+        if new:
+            chosen.add(pair)
+            seen |= new
+    return chosen
+
+
+def hash_of(text: str) -> int:
+    """The same on every machine: a spread-out order of the cells."""
+    value = 0
+    for letter in text.encode():
+        value = (value * 31 + letter) % 1_000_003
+    return value
+
+
+SLICE = covering_slice()
+
+
+@lru_cache(maxsize=64)
+def stored(cell: Cell):
+    return STORE.load(cell.problem())
+
+
+def tolerance(name: str) -> float:
+    return max(1e-6, solvers()[name].accuracy)
+
+
+def check(result, found, tol: float) -> None:
+    """Certified, inside the reference interval, and with its weights where unique."""
+    certificate = result.certificate
+    assert result.status == "converged", result
+    assert 0 <= certificate.relative_gap <= tol
+    gap = certificate.relative_gap * abs(certificate.primal)
+    rounding = 1e-12 * abs(found.upper)
+    assert found.lower - rounding <= certificate.primal <= found.upper + gap + rounding
+    assert found.lower - gap - rounding <= certificate.dual <= found.upper + rounding
+    if has_unique_weights(result.problem.formulation):
+        # Ω is strongly convex, the loss is not: the gap counts in units of Ω.
+        worse = max(certificate.relative_gap, found.relative_gap)
+        share = found.upper / result.problem.formulation.value(found.norms)
+        off = np.linalg.norm(result.weights - found.weights)
+        assert off <= 3 * np.sqrt(worse * share) * np.linalg.norm(found.weights)
+
+
+def has_unique_weights(formulation) -> bool:
+    """Ω strongly convex enough that a small gap pins the weights down."""
+    return isinstance(formulation, LpNorm) and 4 / 3 <= formulation.p < np.inf
+
+
+@pytest.mark.parametrize(
+    "solver, cell",
+    [
+        pytest.param(
+            *pair,
+            id=f"{pair[0]}-{pair[1].name}",
+            marks=[] if pair in SLICE else [pytest.mark.full],
+        )
+        for pair in ALL
+    ],
+)
+def test_solver_meets_the_reference(solver, cell, cell_counter):
+    found = stored(cell)
+    assert found is not None, f"no stored reference for {cell.name}: make contract"
+    tol = tolerance(solver)
+    check(solve(cell.problem(), solver, tol=tol, time_limit=18), found, tol)
+    cell_counter("run")
+
+
+def test_the_number_of_pairs_only_grows(cell_counter):
+    assert len(ALL) >= FLOOR
+    cell_counter("unsupported", UNSUPPORTED)
+
+
+def test_the_slice_covers_what_it_says():
+    whole = set().union(*(aspects(*pair) for pair in ALL))
+    assert set().union(*(aspects(*pair) for pair in SLICE)) == whole
+
+
+def test_an_unsupported_problem_names_the_solvers_that_can():
+    cell = next(c for c in CELLS if c.formulation == LpNorm(2.0))
+    with pytest.raises(Unsupported, match=r"hessian cannot solve.*can: analytic"):
+        solve(cell.problem(), "hessian")
+
+
+@pytest.mark.skipif(
+    not (Path(os.environ.get("MKLOPT_DATA", "")) / "sonar.npz").is_file(),
+    reason="MKLOPT_DATA names no folder with sonar.npz",
+)
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("p", [1.0, 4 / 3, 4.0])
+def test_sonar_with_every_solver_that_can(p, C, cell_counter):
+    """Plain Gram matrices of real data; the reference is solved here, once for all."""
+    sonar = data.load("sonar").standardized()
+    rows = np.arange(0, len(sonar.y), 2)[:80]
+    groups = [range(12 * j, 12 * j + 12) for j in range(5)]
+    family = kernels.views(kernels.gaussians([2.0, 4.0, 8.0, 16.0]), groups)
+    grams = family.fit(sonar.X[rows]).grams()
+    problem = Problem(grams, sonar.y[rows], "hinge", LpNorm(p), C)
+    found = reference.solve(problem, tol=1e-8)
+    for solver in that_can(problem):
+        tol = tolerance(solver)
+        check(solve(problem, solver, tol=tol, time_limit=10), found, tol)
+        cell_counter("run")
