@@ -1,4 +1,4 @@
-# make install | test | certify | lint | test-all | bench | contract
+# make install | test | certify | lint | test-all | bench | bench-wrappers | contract
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all certify lint bench contract clean
+.PHONY: install test test-all certify lint bench bench-wrappers contract clean
 
 install: $(STAMP)
 
@@ -33,6 +33,9 @@ lint: install
 
 bench: install
 	$(ONE) $(BIN)/python -m mklopt.bench
+
+bench-wrappers: install
+	$(ONE) $(BIN)/python -m mklopt.bench_wrappers
 
 contract: install
 	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"

@@ -29,17 +29,15 @@ from __future__ import annotations
 import difflib
 import inspect
 import os
-import socket
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import numpy as np
 
 from .arrays import real_array
+from .openml import Table, fetch
 
 Array = np.ndarray
 KINDS: dict[str, Callable[[Array], Array]] = {
@@ -47,7 +45,6 @@ KINDS: dict[str, Callable[[Array], Array]] = {
     "classes": lambda y: (y == np.rint(y)) & (y >= 0),
     "real": np.isfinite,
 }
-TIMEOUT = 10.0  # seconds without an answer from OpenML
 
 
 class DataNotFound(LookupError):
@@ -245,11 +242,8 @@ def _count(n: Any) -> int:
 
 
 _GENERATORS: dict[str, Callable[..., Dataset]] = {
-    "twonorm": _twonorm,
-    "ringnorm": _ringnorm,
-    "waveform": _waveform,
-    "kloft_toy": _kloft_toy,
-    "orabona_toy": _orabona_toy,
+    make.__name__[1:]: make
+    for make in (_twonorm, _ringnorm, _waveform, _kloft_toy, _orabona_toy)
 }
 
 
@@ -262,66 +256,55 @@ _BUILT_IN = {  # scikit-learn's loader and the kind of labels
     "digits": ("load_digits", "classes"),
     "diabetes": ("load_diabetes", "real"),
 }
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Labels in the order −1, +1 or 0 … k−1, and where OpenML has the features."""
-
-    shape: tuple[int, int]
-    labels: tuple[str, ...]
-    ids: Mapping[str, int] = field(default_factory=dict)  # by view; "" for X itself
-    target: str = "default-target"
-    not_there: str = ""  # why OpenML cannot give it
-
-    @property
-    def kind(self) -> str:
-        return "binary" if len(self.labels) == 2 else "classes"
-
-
 _DIGITS = tuple("0123456789")
 _MFEAT = {"fou": 14, "fac": 12, "kar": 16, "pix": 20, "zer": 22, "mor": 18}
 _TABLES = {
-    "liver": _Table((345, 6), ("2", "1"), {"": 8}, target="selector"),
-    "pima": _Table((768, 8), ("tested_negative", "tested_positive"), {"": 37}),
-    "ionosphere": _Table((351, 34), ("b", "g"), {"": 59}),
-    "sonar": _Table((208, 60), ("Rock", "Mine"), {"": 40}),
-    "breast-w": _Table((683, 9), ("benign", "malignant"), {"": 15}),
-    "pendigits": _Table((10992, 16), _DIGITS, {"": 32}),
-    "letter": _Table((20000, 16), tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), {"": 6}),
-    "splice": _Table((3190, 287), ("EI", "IE", "N"), {"": 46}),
-    "mfeat": _Table((2000, 649), tuple(map(str, range(1, 11))), _MFEAT),
-    "wpbc": _Table((194, 33), ("N", "R"), not_there="only with the time as target"),
-    "german": _Table((1000, 24), ("1", "2"), not_there="only with 20 attributes"),
-    "a1a": _Table((1605, 123), ("-1", "1"), not_there="only as the larger adult set"),
-    "mnist5k": _Table((5000, 784), _DIGITS, not_there="only as all of MNIST"),
+    "liver": Table((345, 6), ("2", "1"), {"": 8}, target="selector"),
+    "pima": Table((768, 8), ("tested_negative", "tested_positive"), {"": 37}),
+    "ionosphere": Table((351, 34), ("b", "g"), {"": 59}),
+    "sonar": Table((208, 60), ("Rock", "Mine"), {"": 40}),
+    "breast-w": Table((683, 9), ("benign", "malignant"), {"": 15}),
+    "pendigits": Table((10992, 16), _DIGITS, {"": 32}),
+    "letter": Table((20000, 16), tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), {"": 6}),
+    "splice": Table((3190, 287), ("EI", "IE", "N"), {"": 46}),
+    "mfeat": Table((2000, 649), tuple(map(str, range(1, 11))), _MFEAT),
+    "wpbc": Table((194, 33), ("N", "R"), not_there="only with the time as target"),
+    "german": Table((1000, 24), ("1", "2"), not_there="only with 20 attributes"),
+    "a1a": Table((1605, 123), ("-1", "1"), not_there="only as the larger adult set"),
+    "mnist5k": Table((5000, 784), _DIGITS, not_there="only as all of MNIST"),
 }
 
 
 def _stored(name: str) -> Dataset:
     if name in _BUILT_IN:
         return _built_in(name)
-    folder = os.environ.get("MKLOPT_DATA", "")
-    path = Path(folder) / f"{name}.npz"
-    if folder and path.is_file():
-        return _from_file(name, path)
-    table = _TABLES[name]
-    what = f"{name} was not found: MKLOPT_DATA is not set"
-    if folder:
-        what = f"{name} was not found: MKLOPT_DATA = {folder} has no {path.name}"
+    folder, file, table = os.environ.get("MKLOPT_DATA"), f"{name}.npz", _TABLES[name]
+    if folder and (path := Path(folder) / file).is_file():
+        return _assembled(name, *_from_file(path, table), source=file)
+    where = (
+        f"MKLOPT_DATA = {folder} has no {file}" if folder else "MKLOPT_DATA is not set"
+    )
     if table.not_there:
         raise DataNotFound(
-            f"{what}, and OpenML has it {table.not_there}; put {path.name} with arrays "
-            f"X {table.shape} and y into a folder and set MKLOPT_DATA to it"
+            f"{name} was not found: {where}, and OpenML has it {table.not_there}; put "
+            f"{file} with arrays X {table.shape} and y into a folder and set "
+            "MKLOPT_DATA to it"
         )
+    numbers = list(table.ids.values())
     try:
-        return _from_openml(name, table)
+        return _assembled(name, *fetch(table), source=f"OpenML {numbers}")
     except (OSError, ValueError) as error:
-        numbers = ", ".join(map(str, table.ids.values()))
         raise DataNotFound(
-            f"{what}, and OpenML did not give its number {numbers} ({error}); put "
-            f"{path.name} into a folder and set MKLOPT_DATA to it, or go online"
-        ) from error
+            f"{name} was not found: {where}, and OpenML did not give its number "
+            f"{', '.join(map(str, numbers))} ({error}); put {file} into a folder and "
+            "set MKLOPT_DATA to it, or go online"
+        ) from None
+
+
+def _assembled(name: str, parts: dict[str, Array], y: Array, source: str) -> Dataset:
+    views = {view: part for view, part in parts.items() if view}
+    X = np.hstack(list(parts.values()))
+    return Dataset(name, X, y, views, _TABLES[name].kind, source)
 
 
 def _built_in(name: str) -> Dataset:
@@ -333,79 +316,20 @@ def _built_in(name: str) -> Dataset:
     return Dataset(name, X, y, kind=kind, source=f"scikit-learn, {loader}")
 
 
-def _from_file(name: str, path: Path) -> Dataset:
-    table = _TABLES[name]
-    wanted = [*(view or "X" for view in table.ids or {"": 0}), "y"]
+def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
+    wanted = ", ".join([*(view or "X" for view in table.ids), "y"])
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive}
     except Exception as error:  # whatever a broken archive may raise
         raise ValueError(
             f"{path} is not a NumPy archive of plain numbers ({error}); write it again "
-            f"with numpy.savez, with the arrays {', '.join(wanted)}"
+            f"with numpy.savez, with the arrays {wanted}"
         ) from error
-    if not set(wanted) <= set(arrays):
-        raise ValueError(
-            f"{path} has the arrays {', '.join(arrays) or 'none'}; expected "
-            f"{', '.join(wanted)}: write it again with numpy.savez"
-        )
-    views = {view: arrays[view] for view in table.ids if view}
-    X = np.hstack(list(views.values())) if views else arrays["X"]
-    return Dataset(name, X, arrays["y"], views, table.kind, path.name)
-
-
-def _from_openml(name: str, table: _Table) -> Dataset:
-    parts, labels = {}, []
-    for view, number in table.ids.items():
-        parts[view], y = _decoded(_fetched(number, table.target), table)
-        labels.append(y)
-    if any(not np.array_equal(y, labels[0]) for y in labels):
-        raise ValueError("its views have different labels")
-    X = np.hstack(list(parts.values()))
-    views = {view: part for view, part in parts.items() if view}
-    if X.shape != table.shape:
-        raise ValueError(f"it has shape {X.shape}, not {table.shape} as it had")
-    source = f"OpenML {list(table.ids.values())}"
-    return Dataset(name, X, labels[0], views, table.kind, source)
-
-
-def _fetched(number: int, target: str) -> Any:
-    """One attempt: scikit-learn would warn, wait and try again, several times."""
-    from sklearn.datasets import fetch_openml
-
-    def stop(message: Any, *_: Any, **__: Any) -> None:
-        if "network error" in str(message):
-            raise URLError("no connection")
-
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(TIMEOUT)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.showwarning = stop
-            options = {"as_frame": False, "parser": "liac-arff", "n_retries": 1}
-            return fetch_openml(data_id=number, target_column=target, **options)
-    finally:
-        socket.setdefaulttimeout(before)
-
-
-def _decoded(bunch: Any, table: _Table) -> tuple[Array, Array]:
-    """Complete rows; categories become numbers if they are, else indicator columns."""
-    keep = np.all(np.isfinite(bunch.data), axis=1)
-    columns: list[Array] = []
-    for column, feature in zip(bunch.data[keep].T, bunch.feature_names):
-        if feature not in (bunch.categories or {}):
-            columns.append(column)
-            continue
-        values = np.array(bunch.categories[feature])[column.astype(int)]
-        try:
-            columns.append(values.astype(float))
-        except ValueError:
-            columns += [(values == v).astype(float) for v in np.unique(values)]
-    text = [f"{v:g}" if isinstance(v, float) else str(v).strip() for v in bunch.target]
-    if not set(text) <= set(table.labels):
+        return {view: arrays[view or "X"] for view in table.ids}, arrays["y"]
+    except KeyError:
         raise ValueError(
-            f"it has labels {sorted(set(text))[:5]}, not {table.labels[:5]}"
-        )
-    index = np.array([table.labels.index(label) for label in text])[keep]
-    return np.stack(columns, 1), 2 * index - 1 if table.kind == "binary" else index
+            f"{path} has the arrays {', '.join(arrays) or 'none'}; expected {wanted}: "
+            "write it again with numpy.savez"
+        ) from None

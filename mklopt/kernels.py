@@ -1,4 +1,4 @@
-"""Kernel families, normalizations fitted on training data, alignment.
+"""Kernel families, and the kernels they become on data.
 
 A family is a description; on data it becomes M kernels, computed one at a time:
 
@@ -10,43 +10,29 @@ A family is a description; on data it becomes M kernels, computed one at a time:
     polynomial(p)   (⟨x, z⟩ + c)^p             linear: p = 1, c = 0; constant: 1
     from_distances  exp(−d / mean d)           means are over training pairs i ≠ j
 
-Normalizations, with the statistics of the n training points, in the order given:
-
-    multiplicative  k / (1/n Σ_i k(x_i, x_i) − 1/n² Σ_ij k(x_i, x_j))    variance 1
-    spherical       k(x, z) / √(k(x, x) k(z, z))                         unit diagonal
-    unit_trace      k / Σ_i k(x_i, x_i)
-    centre          ⟨ψ(x) − ψ̄, ψ(z) − ψ̄⟩ with ψ̄ = 1/n Σ_i ψ(x_i)         zero row sums
-
 Kernels are normalized when they are computed: a stack costs one evaluation of each.
 
-Alignment: A(K, L) = ⟨K, L⟩ / (‖K‖ ‖L‖) in the Frobenius product; centred, of HKH and
-HLH with H = I − 11ᵀ/n. The target is L = yyᵀ.
-
 References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), sections
-5.1 and 5.2; Kloft et al. (2011), eqs. (25) and (26); Orabona et al. (2012), section
-5.1; Cortes et al. (2012), centred alignment.
+5.1 and 5.2; Kloft et al. (2011); Orabona et al. (2012), section 5.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .alignment import alignment as alignment
+from .alignment import target_alignment as target_alignment
 from .arrays import real_array
-
-if TYPE_CHECKING:
-    from .grams import GramStack
+from .grams import GramStack
+from .normalizations import NORMALIZATIONS, Steps, named
 
 Array = np.ndarray
 Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
 Sizes = Mapping[str | int, int]  # and their numbers of features
-Steps = str | Sequence[str] | None
-TINY = 1e-13  # what cancellation leaves of a number that should be zero, relatively
-SLAB = 2**22  # how many numbers the alignments hold at a time (32 MB)
 
 
 # ---- kernel functions of a base t, which neighbours on the same features share ------
@@ -54,15 +40,15 @@ SLAB = 2**22  # how many numbers the alignments hold at a time (32 MB)
 
 @dataclass(frozen=True)
 class _Gaussian:
-    """exp(−t/scale) with t = ‖x − z‖²."""
+    """exp(−t/scale) with t = ‖x − z‖², or with distances t as they are given."""
 
     scale: float | None  # None: the mean of t over training pairs
+    given: bool = False
 
     def base(self, A: Array, B: Array) -> Array:
-        from sklearn.metrics import pairwise_distances
+        from scipy.spatial.distance import cdist
 
-        # Sums of squared differences: nothing cancels, symmetric, zero diagonal.
-        return np.asarray(pairwise_distances(A, B, metric="sqeuclidean"))
+        return A if self.given else cdist(A, B, "sqeuclidean")  # nothing cancels
 
     def diagonal(self, A: Array) -> Array:
         return np.zeros(len(A))
@@ -73,13 +59,6 @@ class _Gaussian:
         return np.exp(K, out=K)
 
 
-class _Given(_Gaussian):
-    """exp(−t/scale) with distances t that are given."""
-
-    def base(self, A: Array, B: Array) -> Array:
-        return A
-
-
 @dataclass(frozen=True)
 class _Power:
     """(t + offset)^degree with t = ⟨x, z⟩; the constant is that of no features."""
@@ -88,29 +67,23 @@ class _Power:
     offset: float
 
     def base(self, A: Array, B: Array) -> Array:
-        return np.asarray(A @ B.T)
+        return A @ B.T
 
     def diagonal(self, A: Array) -> Array:
         return np.einsum("ij,ij->i", A, A)
 
     def __call__(self, t: Array, mean: float) -> Array:
-        factor = t + self.offset
-        K = factor.copy()
+        K = factor = t + self.offset
         for _ in range(self.degree - 1):
-            K *= factor
+            K = K * factor
         return K
 
 
-@dataclass(frozen=True)
-class _Kernel:
+class _Kernel(NamedTuple):
     name: str
     rule: _Gaussian | _Power
-    columns: tuple[int, ...] | None = None  # None: all of them
+    columns: tuple[int, ...] | slice = slice(None)  # all of them
     view: str | int = ""
-
-    def of(self, blocks: Blocks) -> Array:
-        X = blocks[self.view]
-        return X if self.columns is None else X[:, self.columns]
 
 
 # ---- families -----------------------------------------------------------------------
@@ -120,7 +93,10 @@ class _Kernel:
 class Family:
     """A description of kernels, immutable; families add with +."""
 
-    parts: tuple[_OnFeatures | _Constant | _Subsets | _View, ...]
+    parts: tuple[tuple[Any, ...], ...]  # a function of sizes, and its other arguments
+
+    def __repr__(self) -> str:
+        return f"Family{tuple((make.__name__[1:], *how) for make, *how in self.parts)}"
 
     def __add__(self, other: Family) -> Family:
         if not isinstance(other, Family):
@@ -128,7 +104,7 @@ class Family:
         return Family(self.parts + other.parts)
 
     def expand(self, sizes: Sizes) -> list[_Kernel]:
-        return [kernel for part in self.parts for kernel in part.expand(sizes)]
+        return [kernel for make, *how in self.parts for kernel in make(sizes, *how)]
 
     def fit(self, X: Any, normalize: Steps = None) -> FittedKernels:
         """The kernels of this family on the rows of X, normalized on them.
@@ -141,88 +117,21 @@ class Family:
         return FittedKernels(self.expand(_sizes(blocks)), blocks, normalize)
 
 
-@dataclass(frozen=True)
-class _OnFeatures:
-    """Rules on all features at once, on each single one, or on both."""
-
-    rules: tuple[tuple[str, _Gaussian | _Power], ...]
-    on: str
-
-    def expand(self, sizes: Sizes) -> list[_Kernel]:
-        d = _one_view(sizes)
-        places: list[tuple[str, tuple[int, ...] | None]] = []
-        if self.on in ("all", "both"):
-            places.append(("", None))
-        if self.on in ("single", "both"):
-            places += [(f" on x{j}", (j,)) for j in range(d)]
-        rules = self.rules
-        return [_Kernel(name + at, r, c) for at, c in places for name, r in rules]
-
-
-@dataclass(frozen=True)
-class _Constant:
-    def expand(self, sizes: Sizes) -> list[_Kernel]:
-        return [_Kernel("constant", _Power(1, 1.0), (), next(iter(sizes)))]
-
-
-@dataclass(frozen=True)
-class _Subsets:
-    M: int
-    seed: int
-
-    def expand(self, sizes: Sizes) -> list[_Kernel]:
-        d, kernels = _one_view(sizes), []
-        rng = np.random.default_rng(self.seed)
-        for m in range(self.M):
-            size = int(rng.integers(1, d + 1))
-            columns = np.sort(rng.permutation(d)[:size]).tolist()
-            width = 5 * float(rng.chisquare(1)) + 0.1
-            name = f"subset {m}: gaussian({width:.4g}) on {size} features"
-            kernels.append(_Kernel(name, _Gaussian(2 * width**2), tuple(columns)))
-        return kernels
-
-
-@dataclass(frozen=True)
-class _View:
-    """A family on one view of X, or on some of the columns of a plain X."""
-
-    family: Family
-    name: str
-    at: str | int | tuple[int, ...]
-
-    def expand(self, sizes: Sizes) -> list[_Kernel]:
-        some = isinstance(self.at, tuple)  # columns; otherwise a view as a whole
-        view: Any = "" if some else self.at
-        d = _one_view(sizes) if some else sizes.get(view, 0)
-        group: Any = self.at if some else range(d)
-        if not group or not 0 <= min(group) <= max(group) < d:
-            raise ValueError(
-                f"{self.name!r} at {self.at!r} is not in X, whose views have these "
-                f"numbers of columns: {dict(sizes)}; columns are counted from 0"
-            )
-        kernels = []
-        for k in self.family.expand({"": len(group)}):
-            inside = range(len(group)) if k.columns is None else k.columns
-            columns = tuple(group[j] for j in inside) if some else k.columns
-            kernels.append(_Kernel(f"{self.name}: {k.name}", k.rule, columns, view))
-        return kernels
-
-
 def gaussians(widths: Any, on: str = "all") -> Family:
     """exp(−‖x − z‖²/2σ²) for every width σ; "mean": 2σ² is the mean ‖x_i − x_j‖².
 
     on: "all" features at once, each "single" one, or "both"
     """
-    rules: list[tuple[str, _Gaussian]] = []
+    rules = []
     for width in [widths] if np.ndim(widths) == 0 else widths:
-        if isinstance(width, str) and width == "mean":
+        if str(width) == "mean":
             rules.append(("gaussian(mean)", _Gaussian(None)))
             continue
         sigma = real_array(width, "a width", "a positive number or 'mean'")
         if sigma.ndim or not (sigma > 0 and 0 < 2 * sigma**2 < np.inf):
             raise ValueError(f"a width is {width}; give positive numbers or 'mean'")
         rules.append((f"gaussian({sigma:g})", _Gaussian(2 * float(sigma) ** 2)))
-    return _on_features(rules, on)
+    return _family(rules, on)
 
 
 def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
@@ -231,17 +140,38 @@ def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
         raise ValueError(f"offset = {offset}; give a number that is not negative")
     degrees = [degrees] if np.ndim(degrees) == 0 else degrees
     powers = [_Power(_count(p, "a degree", 1), float(offset)) for p in degrees]
-    return _on_features([(f"polynomial({p.degree})", p) for p in powers], on)
+    return _family([(f"polynomial({p.degree})", p) for p in powers], on)
 
 
 def linear(on: str = "all") -> Family:
     """⟨x, z⟩; `on` as for gaussians."""
-    return _on_features([("linear", _Power(1, 0.0))], on)
+    return _family([("linear", _Power(1, 0.0))], on)
+
+
+def _family(rules: list, on: str) -> Family:
+    if not rules or on not in ("all", "single", "both"):
+        raise ValueError(
+            f"{len(rules)} kernels were asked for on = {on!r}; give at least one, and "
+            "on = 'all', 'single' or 'both'"
+        )
+    return Family(((_on_features, tuple(rules), on),))
+
+
+def _on_features(sizes: Sizes, rules: tuple, on: str) -> Iterator[_Kernel]:
+    both: list[tuple[str, Any]] = [("", slice(None))]
+    both += [(f" on x{j}", (j,)) for j in range(_one_view(sizes))]
+    for at, columns in {"all": both[:1], "single": both[1:], "both": both}[on]:
+        for name, rule in rules:
+            yield _Kernel(name + at, rule, columns)
 
 
 def constant() -> Family:
     """k = 1: a bias that is penalized like any other weight."""
-    return Family((_Constant(),))
+    return Family(((_constant,),))
+
+
+def _constant(sizes: Sizes) -> Iterator[_Kernel]:
+    yield _Kernel("constant", _Power(1, 1.0), (), next(iter(sizes)))
 
 
 def rakotomamonjy(
@@ -277,7 +207,17 @@ def subset_gaussians(M: int, seed: int = 0) -> Family:
     uniform on 1, …, d, the subset uniform among those of its size, and χ² has one
     degree of freedom. The first kernels of a larger M are those of a smaller one.
     """
-    return Family((_Subsets(_count(M, "M", 1), _count(seed, "seed", 0)),))
+    return Family(((_subsets, _count(M, "M", 1), _count(seed, "seed", 0)),))
+
+
+def _subsets(sizes: Sizes, M: int, seed: int) -> Iterator[_Kernel]:
+    d, rng = _one_view(sizes), np.random.default_rng(seed)
+    for m in range(M):
+        size = int(rng.integers(1, d + 1))
+        columns = np.sort(rng.permutation(d)[:size]).tolist()
+        width = 5 * float(rng.chisquare(1)) + 0.1
+        name = f"subset {m}: gaussian({width:.4g}) on {size} features"
+        yield _Kernel(name, _Gaussian(2 * width**2), tuple(columns))
 
 
 def views(families: Family | Iterable[Family], at: Any) -> Family:
@@ -289,82 +229,33 @@ def views(families: Family | Iterable[Family], at: Any) -> Family:
     views(gaussians("mean"), data.views).fit(data.views)
     views([linear(), gaussians(1)], {"colour": range(10), "shape": [10, 12]}).fit(X)
     """
-    places: list[tuple[str, Any]] = []
+    places = []
     for i, key in enumerate(at):
         given = at[key] if isinstance(at, Mapping) else key
         name = key if isinstance(key, str) else f"view {i}"
-        columns = np.ndim(given) == 1
-        places.append((name, tuple(int(j) for j in given) if columns else key))
+        places.append((name, tuple(map(int, given)) if np.ndim(given) == 1 else key))
     each = [families] * len(places) if isinstance(families, Family) else [*families]
     if not each or len(each) != len(places) or not isinstance(each[0], Family):
         raise ValueError(
-            f"{len(each)} families were given for {len(places)} views; give one for "
-            "all of them, or a list with one for each"
+            f"{len(each)} families for {len(places)} views; give one, or one for each"
         )
-    return Family(tuple(_View(f, *place) for f, place in zip(each, places)))
+    return Family(tuple((_view, f, *place) for f, place in zip(each, places)))
 
 
-# ---- normalizations -----------------------------------------------------------------
-# They work in place on K (r × n) and on squares, the k(x, x) of its r rows, and return
-# what they learned; `learned` is None where the rows are the training points.
-
-
-def _divided_by(size: Callable[[Array, Array], float], otherwise: str) -> Any:
-    def normalize(K: Array, squares: Array, learned: Any, who: str) -> Any:
-        if learned is None:
-            learned = size(K, squares)
-            if learned <= TINY * squares.mean():
-                raise ValueError(f"{who} {otherwise}")
-        K /= learned
-        squares /= learned
-        return learned
-
-    return normalize
-
-
-def _spherical(K: Array, squares: Array, learned: Any, who: str) -> Any:
-    if np.any(squares <= 0):
+def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[_Kernel]:
+    """A family on one view of X, or on some of the columns of a plain X."""
+    some = isinstance(at, tuple)  # columns; otherwise a view as a whole
+    d = _one_view(sizes) if some else sizes.get(at, 0)
+    group = at if some else range(d)
+    if not group or not 0 <= min(group) <= max(group) < d:
         raise ValueError(
-            f"{who} is zero at point {np.argmin(squares)}, so it has no place on "
-            "the sphere; drop the point, or choose unit_trace"
+            f"{name!r} at {at!r} is not in X, whose views have these numbers of "
+            f"columns: {dict(sizes)}; columns are counted from 0"
         )
-    roots = np.sqrt(squares)
-    learned = roots if learned is None else learned
-    K /= np.outer(roots, learned)
-    squares[:] = 1.0
-    return learned
-
-
-def _centre(K: Array, squares: Array, learned: Any, who: str) -> Any:
-    rows = K.mean(axis=1)
-    training, learned = learned is None, rows if learned is None else learned
-    mean = learned.mean()
-    K -= rows[:, None] + learned
-    K += mean
-    rounding = TINY * (squares + abs(mean))
-    squares += mean - 2 * rows
-    squares[squares <= rounding] = 0.0
-    if training and not np.any(squares):
-        raise ValueError(
-            f"{who} is the same at all points, so that centring leaves nothing of it; "
-            "drop it, or the constant feature it is made of"
-        )
-    return learned
-
-
-_NORMALIZATIONS: dict[str, Callable[[Array, Array, Any, str], Any]] = {
-    "multiplicative": _divided_by(
-        lambda K, squares: squares.mean() - K.mean(),
-        "is the same at all points, so its variance is 0 and cannot be made 1; drop "
-        "constant features, or choose unit_trace",
-    ),
-    "spherical": _spherical,
-    "unit_trace": _divided_by(
-        lambda K, squares: squares.sum(),
-        "is zero, so it cannot have unit trace; drop it",
-    ),
-    "centre": _centre,
-}
+    for k in family.expand({"": len(group)}):
+        inside = range(len(group)) if isinstance(k.columns, slice) else k.columns
+        columns = tuple(group[j] for j in inside) if some else k.columns
+        yield _Kernel(f"{name}: {k.name}", k.rule, columns, "" if some else at)
 
 
 # ---- kernels on data ----------------------------------------------------------------
@@ -374,17 +265,11 @@ class FittedKernels:
     """M kernels on n training points; iterating yields their (n, n) matrices."""
 
     def __init__(self, kernels: list[_Kernel], blocks: Blocks, normalize: Steps):
-        steps = (normalize,) if isinstance(normalize, str) else tuple(normalize or ())
-        if not set(steps) <= set(_NORMALIZATIONS):
-            raise ValueError(
-                f"normalize = {normalize!r} is not known; choose from "
-                f"{', '.join(_NORMALIZATIONS)}, a sequence of these, or None"
-            )
         self.names = [kernel.name for kernel in kernels]
         self.M, self.n = len(kernels), len(next(iter(blocks.values())))
-        self.normalize = steps
+        self.normalize = named(normalize)
         self._kernels, self._blocks = kernels, blocks
-        self._learned: dict[int, list] = {}  # of each kernel that has been computed
+        self._learned: dict[int, dict] = {}  # of each kernel that has been computed
 
     def __len__(self) -> int:
         return self.M
@@ -398,15 +283,12 @@ class FittedKernels:
 
     def grams(self, **options: Any) -> GramStack:
         """GramStack(self, **options): what a Problem is made of."""
-        from .grams import GramStack
-
         return GramStack(self, **options)
 
     def cross(self, X_new: Any) -> Array:
         """(M, n_new, n) kernels of new with training points, normalized as these."""
         blocks = _blocks(X_new, "X_new")
-        given, known = _sizes(blocks), _sizes(self._blocks)
-        if given != known:
+        if (given := _sizes(blocks)) != (known := _sizes(self._blocks)):
             raise ValueError(
                 f"X_new has columns {list(given.values())} in its views {list(given)}; "
                 f"the training data have {list(known.values())} in {list(known)}"
@@ -414,28 +296,24 @@ class FittedKernels:
         if len(self._learned) < self.M:
             for _ in self:
                 pass
-        result = np.empty((self.M, len(blocks[next(iter(blocks))]), self.n))
-        for m, K in enumerate(self._matrices(blocks)):
-            result[m] = K
-        return result
+        shape = (len(next(iter(blocks.values()))), self.n)
+        return np.fromiter(self._matrices(blocks), (float, shape), count=self.M)
 
     def _matrices(self, blocks: Blocks) -> Iterator[Array]:
         """Training and new points go the same way; the former are what is learned."""
-        last: Any = None
-        training = blocks is self._blocks
+        training, last = blocks is self._blocks, None
         for m, kernel in enumerate(self._kernels):
             rule, key = kernel.rule, (type(kernel.rule), kernel.view, kernel.columns)
             if key != last:
-                old = kernel.of(self._blocks)
-                new = old if training else kernel.of(blocks)
+                old = self._blocks[kernel.view][:, kernel.columns]
+                new = old if training else blocks[kernel.view][:, kernel.columns]
                 t, diagonal, last = rule.base(new, old), rule.diagonal(new), key
                 mean = (t.sum() - diagonal.sum()) / max(t.size - len(t), 1)
-            fresh = [mean, *[None] * len(self.normalize)]
-            learned = fresh if training else self._learned[m]
+            learned = {0: mean} if training else self._learned[m]
             K, squares = rule(t, learned[0]), rule(diagonal, learned[0])
             for i, step in enumerate(self.normalize, 1):
                 who = f"kernel {m}, {kernel.name},"
-                learned[i] = _NORMALIZATIONS[step](K, squares, learned[i], who)
+                learned[i] = NORMALIZATIONS[step](K, squares, learned.get(i), who)
             if training:
                 np.fill_diagonal(K, squares)
                 self._learned[m] = learned
@@ -449,7 +327,7 @@ def from_distances(D: Any, normalize: Steps = None) -> FittedKernels:
     those of the training pairs. Such a kernel is positive semi-definite when D_m is
     conditionally negative definite; GramStack.verify_psd tells.
     """
-    blocks = _blocks(D, "D")
+    blocks, kernels = _blocks(D, "D"), []
     for view, t in blocks.items():
         close = 1e-8 * np.max(np.abs(t))
         square = t.shape == (len(t), len(t)) and np.min(t) >= 0
@@ -460,115 +338,24 @@ def from_distances(D: Any, normalize: Steps = None) -> FittedKernels:
             )
         blocks[view] = 0.5 * (t + t.T)
         np.fill_diagonal(blocks[view], 0.0)
-    names = [f"exp(−d/mean) of {view if view != '' else 'D'}" for view in blocks]
-    kernels = [_Kernel(s, _Given(None), None, view) for s, view in zip(names, blocks)]
+        name = f"exp(−d/mean) of {'D' if view == '' else view}"
+        kernels.append(_Kernel(name, _Gaussian(None, given=True), view=view))
     return FittedKernels(kernels, blocks, normalize)
-
-
-# ---- alignment ----------------------------------------------------------------------
-
-
-def alignment(grams: Any, centred: bool = True) -> Array:
-    """(M, M) alignments of the kernels with each other, of centred ones by default.
-
-    grams: a GramStack, or an (M, n, n) array of symmetric matrices
-    """
-    stack = _stack(grams)
-    products = np.zeros((stack.M, stack.M))
-    for _, rows in _slabs(stack, centred):
-        flat = rows.reshape(stack.M, -1)
-        products += flat @ flat.T
-    norms = _norms(np.diag(products), stack.n)
-    result = products / np.outer(norms, norms)
-    np.fill_diagonal(result, 1.0)
-    return result
-
-
-def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
-    """(M,) alignments of the kernels with yyᵀ, of centred ones by default.
-
-    y: one number per sample; for classes 0 … k−1 the (n, k) matrix numpy.eye(k)[y]
-    """
-    stack = _stack(grams)
-    Y = real_array(y, "y", "numbers, one or one row per sample")
-    if Y.ndim not in (1, 2) or len(Y) != stack.n:
-        raise ValueError(
-            f"y has shape {Y.shape} but the kernels are {stack.n} × {stack.n}; give "
-            "one label, or one row, per sample"
-        )
-    Y = Y.reshape(stack.n, -1) / (np.max(np.abs(Y)) or 1.0)
-    Y = Y - Y.mean(axis=0) if centred else Y
-    size = float(np.linalg.norm(Y.T @ Y))
-    if not size > TINY * stack.n:
-        raise ValueError("y is the same for all samples; give labels that differ")
-    dots, squares = np.zeros(stack.M), np.zeros(stack.M)
-    for i, rows in _slabs(stack, centred):
-        KY = rows.reshape(-1, stack.n) @ Y
-        dots += KY.reshape(stack.M, -1) @ Y[i].ravel()
-        squares += np.einsum("mij,mij->m", rows, rows)
-    return np.asarray(dots / (_norms(squares, stack.n) * size))
-
-
-def _stack(grams: Any) -> Any:
-    if hasattr(grams, "rows"):
-        return grams
-    K = real_array(grams, "grams", "a GramStack or an (M, n, n) array")
-    if K.ndim != 3 or K.shape[1] != K.shape[2] or 0 in K.shape:
-        raise ValueError(f"grams has shape {K.shape}; expected (M, n, n)")
-    return SimpleNamespace(M=len(K), n=K.shape[1], rows=lambda i: K[:, i])
-
-
-def _slabs(stack: Any, centred: bool) -> Iterator[tuple[Array, Array]]:
-    """Rows i of all kernels, (M, r, n), scaled to a largest entry of 1, and centred.
-
-    Centring comes before the products: the expansion of ⟨HKH, HLH⟩ would cancel.
-    """
-    size = max(1, SLAB // (stack.M * stack.n))
-    parts = np.split(np.arange(stack.n), range(size, stack.n, size))
-    top, means = np.zeros(stack.M), np.empty((stack.M, stack.n))
-    for i in parts:
-        rows = stack.rows(i)
-        top = np.maximum(top, np.abs(rows).max(axis=(1, 2)))
-        means[:, i] = rows.mean(axis=2)
-    top[top == 0] = 1.0
-    means /= top[:, None]
-    for i in parts:
-        rows = stack.rows(i) / top[:, None, None]
-        if centred:
-            rows -= means[:, i, None] + means[:, None, :]
-            rows += means.mean(axis=1)[:, None, None]
-        yield i, rows
-
-
-def _norms(squares: Array, n: int) -> Array:
-    norms = np.sqrt(squares)
-    if not np.all(norms > TINY * n):
-        raise ValueError(
-            f"kernel {np.argmin(norms > TINY * n)} is zero, or the same at all points "
-            "and so zero when centred, and is aligned with nothing; drop it"
-        )
-    return norms
-
-
-# ---- what is given ------------------------------------------------------------------
 
 
 def _blocks(X: Any, name: str) -> Blocks:
     """X as checked float64 matrices; lists and dicts of arrays have several views."""
-    views: dict[Any, Any] = dict(X) if isinstance(X, Mapping) else {"": X}
-    listed = isinstance(X, list | tuple) and X
-    if getattr(X, "ndim", 0) == 3 or (
-        listed and all(getattr(part, "ndim", 0) == 2 for part in X)
-    ):
-        views = dict(enumerate(X))
+    first = X[0] if isinstance(X, list | tuple) and X else None
+    several = getattr(X, "ndim", 0) == 3 or getattr(first, "ndim", 0) == 2
+    views: dict[Any, Any] = dict(enumerate(X)) if several else {"": X}
+    views = dict(X) if isinstance(X, Mapping) else views
     for view, given in views.items():
         who = name if view == "" else f"{name}, view {view!r},"
-        block = real_array(given, who, "an (n, d) matrix of numbers")
+        block = views[view] = real_array(given, who, "an (n, d) matrix of numbers")
         if block.ndim != 2 or 0 in block.shape:
             raise ValueError(f"{who} has shape {block.shape}; expected (n, d)")
         if not np.all(np.isfinite(block)):
             raise ValueError(f"{who} has NaN or infinite entries; fill in or drop them")
-        views[view] = block
     if len({len(block) for block in views.values()}) != 1:
         rows = {view: len(block) for view, block in views.items()}
         raise ValueError(f"{name} has views with {rows} rows; give each sample in each")
@@ -582,8 +369,7 @@ def _sizes(blocks: Blocks) -> Sizes:
 def _one_view(sizes: Sizes) -> int:
     if "" not in sizes:
         raise ValueError(
-            f"X has the views {list(sizes)} but the family is for one array; say with "
-            "kernels.views which views it is meant for"
+            f"X has views {list(sizes)}; say with kernels.views which views are meant"
         )
     return sizes[""]
 
@@ -592,12 +378,3 @@ def _count(given: Any, name: str, least: int) -> int:
     if not isinstance(given, int | np.integer) or given < least:
         raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
     return int(given)
-
-
-def _on_features(rules: Sequence[tuple[str, Any]], on: str) -> Family:
-    if not rules or on not in ("all", "single", "both"):
-        raise ValueError(
-            f"{len(rules)} kernels were asked for on = {on!r}; give at least one, and "
-            "on = 'all', 'single' or 'both'"
-        )
-    return Family((_OnFeatures(tuple(rules), on),))

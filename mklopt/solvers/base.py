@@ -117,6 +117,21 @@ def solver(
     return register
 
 
+def first_dual(problem: Problem) -> Array:
+    """α proportional to the labels, as long as it should be.
+
+    At α = 0 the weights are undefined; along a ray with a quadratic Ω* the dual value
+    s·L − s²Ω* is largest at s = L/(2Ω*).
+    """
+    alpha = problem.feasible(problem.costs * problem.y)
+    dual = problem.loss.quadratic(problem.y, problem.costs)
+    assert dual is not None
+    gain = float(dual.linear @ alpha - dual.kink @ np.abs(alpha))
+    v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
+    price = problem.formulation.conjugate(v) + 0.5 * float(dual.ridge @ alpha**2)
+    return alpha * min(1.0, max(gain, 0.0) / max(2 * price, 1e-300))
+
+
 def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
     """Weights and α to begin with: from a result, from (weights, dual), or uniform."""
     if start is None:

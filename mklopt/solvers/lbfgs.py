@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..problem import Problem
-from .base import Iterate, Steps, beginning, solver
+from .base import Iterate, Steps, beginning, first_dual, solver
 
 Array = np.ndarray
 
@@ -48,7 +48,7 @@ def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
 
     _, alpha = beginning(problem, start)
     if alpha is None:
-        alpha = 1e-3 * C * y
+        alpha = first_dual(problem)
     pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
     value, slope, theta = at(alpha)
     while True:

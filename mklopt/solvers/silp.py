@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..problem import Problem
 from .base import Iterate, Steps, beginning, solver
 from .cuts import Cuts
@@ -36,8 +38,12 @@ def silp(problem: Problem, *, start: Any = None) -> Steps:
     cuts = Cuts(problem.grams.M, problem.formulation.ball)
     while True:
         machine.solve(theta)
-        machine.heed((yield machine.iterate()))
+        own = yield machine.iterate()
+        machine.heed(own)
+        if not np.any(machine.point):
+            continue  # a first machine as loose as this one cuts nothing
         cuts.add(machine.point, machine.linear, machine.v)
         theta = cuts.minimum()
         alpha = problem.feasible(cuts.mixture())
-        machine.heed((yield Iterate(alpha, theta, info={"svm_solves": machine.solves})))
+        mixed = yield Iterate(alpha, theta, info={"svm_solves": machine.solves})
+        machine.tol = machine.sharpness * max(own.primal - mixed.dual, 0.0)

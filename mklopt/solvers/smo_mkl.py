@@ -21,7 +21,7 @@ from numba import boolean, float64, int64, types
 from ..formulations.norms import block_exponent, dual_exponent
 from ..problem import Problem
 from ..storage import compiled
-from .base import Iterate, Steps, beginning, solver
+from .base import Iterate, Steps, beginning, first_dual, solver
 from .interleaved import STACK
 from .svm import FIVE, moved, mover, partner, room, single
 
@@ -40,11 +40,9 @@ def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
     dual = problem.loss.quadratic(problem.y, problem.costs)
     assert dual is not None
     _, alpha = beginning(problem, start)
-    if alpha is None:  # at α = 0 the weights are undefined: a little of every sample
-        alpha = 1e-3 * problem.costs * problem.y
-    alpha = problem.feasible(alpha).copy()
+    alpha = (first_dual(problem) if alpha is None else problem.feasible(alpha)).copy()
     d = dual_exponent(block_exponent(formulation.ball))
-    columns = np.ascontiguousarray(grams.diag().T)
+    columns = np.array(grams.diag().T, order="C")
     while True:
         images = grams.matvec(alpha)  # afresh: no drift from many small moves
         moves = _moves(K, columns, d, *dual, problem.bias, alpha, images, n)

@@ -214,3 +214,48 @@ def test_bad_parameters_get_one_clear_sentence(make, words):
 
     with pytest.raises(ValueError, match=words):
         make(F)
+
+
+# ---- traits ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("M, which", CASES)
+@given(one=POINTS, two=POINTS, t=st.floats(0.0, 1.0))
+def test_reweighted_means_concave_in_the_squares(M, which, one, two, t):
+    """Ω∘√ is concave, or Ω*∘√ is: what a reweighted step rests on."""
+    formulation = every(M)[which]
+    if "reweighted" not in formulation.traits:
+        return
+    a, b = one[:M], two[:M]
+    middle = np.sqrt(t * a**2 + (1 - t) * b**2)
+    primal = getattr(formulation, "exponent", 1.0) <= 2
+    f = formulation.value if primal else formulation.conjugate
+    chord = t * f(a) + (1 - t) * f(b) if 0 < t < 1 else f(a if t else b)
+    if math.isinf(chord):  # a kernel of weight 0 that is used
+        return
+    assert f(middle) >= chord - 1e-9 * (1 + abs(chord))
+
+
+@pytest.mark.parametrize("M, which", CASES)
+@given(point=POINTS)
+def test_dual_weights_are_the_slope_of_the_conjugate(M, which, point):
+    formulation, v = every(M)[which], 0.1 + point[:M]
+    if "smooth_dual" not in formulation.traits or formulation.conjugate(v) > 1e4:
+        return
+    slope = formulation.dual_weights(v) * v
+    value = formulation.conjugate(v)
+    assert close(formulation.value(slope) + value, slope @ v, 1e-9)  # Fenchel–Young
+
+
+@pytest.mark.parametrize("M, which", CASES)
+@given(point=POINTS)
+def test_a_ball_is_what_the_weights_live_in(M, which, point):
+    """Ω(u) = min of ½Σu²/θ over the ball, attained at weights(u)."""
+    formulation, u = every(M)[which], 0.01 + point[:M]
+    if "ball" not in formulation.traits:
+        return
+    theta, p = formulation.weights(u), formulation.ball
+    size = np.max(theta) if p == INF else np.sum(theta**p) ** (1 / p)
+    assert close(size, 1.0, 1e-9)
+    assert close(0.5 * np.sum(u**2 / theta), formulation.value(u), 1e-9)
+    assert ("simplex" in formulation.traits) == (p == 1)

@@ -150,3 +150,23 @@ def test_gradients_at_large_margins_do_not_overflow():
     f, y = np.array([1e4, -1e4]), np.array([1.0, 1.0])
     assert np.all(np.isfinite(logistic.value(f, y)))
     assert math.isclose(logistic.value(f, y)[1], 1e4)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK, costs=st.lists(st.floats(0.1, 50.0), min_size=5, max_size=5))
+def test_the_quadratic_dual_is_the_conjugate(loss, numbers, costs):
+    """C V*(−α/C) = −linear α + kink |α| + ½ ridge α² on [low, high]."""
+    a, y = dual_points(loss, numbers)
+    C = np.array(costs)
+    dual = loss.quadratic(y, C)
+    if dual is None:
+        assert loss.name in ("logistic", "multiclass_hinge", "multinomial")
+        return
+    alpha = np.clip(-C * a, dual.low, dual.high)
+    value = -dual.linear * alpha + dual.kink * np.abs(alpha)
+    value += 0.5 * dual.ridge * alpha**2
+    np.testing.assert_allclose(
+        value, C * loss.conjugate(-alpha / C, y), rtol=1e-12, atol=1e-12
+    )
+    low, high = loss.domain(y).ends(C)
+    np.testing.assert_array_equal([dual.low, dual.high], [low, high])

@@ -13,6 +13,7 @@ from scipy.special import log_ndtr, ndtr
 
 from mklopt import data
 from mklopt.data import DataNotFound, Dataset, load
+from mklopt.openml import TIMEOUT
 
 N = 100_000
 SIGMAS = 4.5  # how many standard errors a Monte Carlo mean may be off
@@ -333,7 +334,7 @@ def test_openml_labels_and_missing_rows(no_folder, monkeypatch):
     d = load("breast-w")
     np.testing.assert_array_equal(d.X, [[1, 2], [3, 4]])
     assert d.y.tolist() == [1, -1] and d.source == "OpenML [15]"
-    assert asked == [(15, "default-target", data.TIMEOUT)]
+    assert asked == [(15, "default-target", TIMEOUT)]
     assert socket.getdefaulttimeout() is None
 
 
@@ -401,7 +402,7 @@ def test_offline_is_one_sentence_at_once(proxy):
 
 def test_a_silent_server_is_left_after_the_timeout_without_retries(proxy, monkeypatch):
     proxy.listen()
-    monkeypatch.setattr(data, "TIMEOUT", 0.3)
+    monkeypatch.setattr("mklopt.openml.TIMEOUT", 0.3)
     start = time.perf_counter()
     with pytest.raises(DataNotFound, match="no connection"):
         load("sonar")

@@ -395,7 +395,7 @@ def brute_force(K, L, centred):
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("slab", [2**22, 1, 17 * 8 * 5])
 def test_alignments_are_their_definition(centred, slab, monkeypatch):
-    monkeypatch.setattr(kernels, "SLAB", slab)
+    monkeypatch.setattr("mklopt.alignment.SLAB", slab)
     K = stack(FAMILY.fit(X))[:8]
     y = np.where(X[:, 0] > 0.3, 1.0, -1.0)
     expected = [[brute_force(k, l, centred) for l in K] for k in K]
