@@ -26,7 +26,7 @@ from .run import solve
 from .solvers import solvers, that_can
 
 Array = np.ndarray
-LIMIT = 60.0  # passes of patience for the slow ones, times ten
+LIMIT = 600.0  # passes of patience for the slow ones
 
 
 def svc_wrapper(K: Array, y: Array, p: float, C: float) -> tuple[Array, Array]:
@@ -55,12 +55,12 @@ def table(n: int, M: int, cases: list[tuple[float, float]], names: list[str]) ->
     (build,) = medians(partial(GramStack, K), rounds=3)
     grams = GramStack(K)
     (one,) = medians(partial(np.matmul, flat, y), rounds=7)
-    title = f"n = {n}, M = {M}: one pass is {1e3 * one:.0f} ms; times in passes; "
-    title += f"building the stack {build / one:.1f}"
+    title = f"n = {n}, M = {M}: times in passes of {1e3 * one:.0f} ms; "
+    title += f"building the stack: {build / one:.1f}"
     out = Table(box=SIMPLE, title=title, title_justify="left")
     out.add_column("problem", no_wrap=True)
     out.add_column("solver", no_wrap=True)
-    for name in ("time", "passes", "machines", "gap", "time / SVC's", "status"):
+    for name in ("time", "of SVC", "passes", "machines", "gap", ""):
         out.add_column(name, justify="right", no_wrap=True)
     for p, C in cases:
         problem = Problem(grams, y, "hinge", LpNorm(p), C)
@@ -69,22 +69,22 @@ def table(n: int, M: int, cases: list[tuple[float, float]], names: list[str]) ->
         theirs = time.perf_counter() - begun
         gap = certify(problem, alpha, theta).relative_gap
         what = f"p={p:.3g} C={C:g}"
-        row = (f"{theirs / one:.1f}", "", "", f"{gap:.1e}", "1", "own stop")
+        row = (f"{theirs / one:.1f}", "1", "", "", f"{gap:.1e}", "own stop")
         out.add_row(what, "[dim]SVC[/dim]", *row)
         for name in [s for s in that_can(problem) if s in names]:
             tol = max(1e-6, solvers()[name].accuracy)
             begun = time.perf_counter()
-            found = solve(problem, name, tol=tol, time_limit=10 * LIMIT * one + 2)
+            found = solve(problem, name, tol=tol, time_limit=LIMIT * one + 2)
             took = time.perf_counter() - begun
             out.add_row(
                 "",
                 name,
                 f"{took / one:.1f}",
+                f"{took / theirs:.2f}",
                 f"{found.trace.last('passes'):.1f}",
                 f"{found.trace.last('svm_solves'):.0f}",
                 f"{found.relative_gap:.1e}",
-                f"{took / theirs:.2f}",
-                found.status,
+                "" if found.converged else found.status,
             )
     return out
 

@@ -129,6 +129,11 @@ class GramStack:
         """Passes so far, of this stack and of all subsets taken from it."""
         return self._count.passes
 
+    def forget(self) -> None:
+        """Forget all remembered results."""
+        for results in self._memory.values():
+            results.clear()
+
     # ---- the operations -----------------------------------------------------------
 
     def _touch(self, columns: int = 1) -> None:
@@ -300,12 +305,10 @@ def _stored(K: Any, storage: str, dtype: np.dtype) -> Any:
         K = K if hasattr(K, "__len__") else list(K)
     else:
         K = _outer(K)
-    first = _matrix(next(iter(K)), 0, None) if len(K) else None
-    if first is None:
-        raise ValueError("there are no kernels; expected (M, n, n) with M ≥ 1")
-    store = Triangles(len(first), len(K), storage, dtype)
+    store = None
     for m, given in enumerate(K):
-        kernel = _matrix(given, m, store.n)
+        kernel = _matrix(given, m, None if store is None else store.n)
+        store = store or Triangles(len(kernel), len(K), storage, dtype)
         single = getattr(given, "dtype", None) in (np.float32, np.float16)
         top, skew, lowest, nan = store.store(m, kernel)
         close = (1e-4 if single else 1e-10) * top  # how far rounding may spoil symmetry
@@ -325,6 +328,8 @@ def _stored(K: Any, storage: str, dtype: np.dtype) -> Any:
             )
         if top > np.finfo(dtype).max:
             raise ValueError(f"kernel {m} is too large for {dtype}; rescale it")
+    if store is None:
+        raise ValueError("there are no kernels; expected (M, n, n) with M ≥ 1")
     return store
 
 

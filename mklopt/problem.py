@@ -171,6 +171,11 @@ def _formulation(given: Any) -> Formulation:
                 "instead of arrays or lists"
             ) from None
         return given
+    if isinstance(given, type) and issubclass(given, Formulation):
+        raise ValueError(
+            f"formulation = {given.__name__} is a class; call it with its parameters, "
+            "such as LpNorm(p=2)"
+        )
     raise ValueError(
         f"formulation = {given!r} is not a formulation; give an instance such as "
         "mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"

@@ -129,11 +129,17 @@ class Result:
         known = (about["solver"], about["status"], about["message"])
         return cls(problem, *known, certificate, trace)
 
+    def __repr__(self) -> str:
+        return (
+            f"Result({self.solver}, {self.status}, relative_gap="
+            f"{self.relative_gap:.1e}, {self.trace!r})"
+        )
+
     def __str__(self) -> str:
         found = self.certificate
         return (
             f"{self.solver}: {self.status} ({STATUS[self.status]})\n"
             f"  {found.dual:.10g} ≤ f* ≤ {found.primal:.10g}, relative gap "
             f"{found.relative_gap:.1e}\n"
-            f"  {len(self.trace)} iterates, {self.trace!r}"
+            f"  {self.trace}"
         )

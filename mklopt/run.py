@@ -24,7 +24,7 @@ import numpy as np
 from .certificate import Certificate, certify, relative
 from .problem import Problem
 from .result import Result
-from .solvers import Iterate, Solver, find, that_can
+from .solvers import NOBODY, Iterate, Solver, Unsupported, find, that_can
 from .trace import Trace
 
 Array = np.ndarray
@@ -80,6 +80,7 @@ def solve(
     options: whatever else the solver takes
     """
     _check_limits(problem, tol, max_iter, time_limit)
+    problem.grams.forget()  # what an earlier run computed is not free for this one
     method = solver if isinstance(solver, Solver) else _chosen(solver, problem)
     generator = method.steps(problem, **_arguments(method, start, seed, options))
     trace = Trace(solver=method.name, tol=tol, problem=repr(problem))
@@ -184,7 +185,7 @@ def _chosen(name: str, problem: Problem) -> Solver:
         return find(name, problem)
     able = that_can(problem)
     if not able:
-        raise ValueError(f"no solver can solve {problem} yet")
+        raise Unsupported(f"auto cannot solve {problem}{NOBODY}")
     return find(able[0], problem)
 
 
@@ -206,16 +207,13 @@ def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str
 def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> None:
     if not isinstance(problem, Problem):
         raise ValueError(f"solve takes a Problem first, got {type(problem).__name__}")
-    for name, value in (
-        ("tol", tol),
-        ("max_iter", max_iter),
-        ("time_limit", time_limit),
-    ):
+    limits = {"tol": (tol, 0), "max_iter": (max_iter, 1), "time_limit": (time_limit, 0)}
+    for name, (value, least) in limits.items():
         if value is None and name != "tol":
             continue
         number = isinstance(value, int | float | np.integer | np.floating)
-        if not number or isinstance(value, bool) or not value >= (name == "max_iter"):
-            raise ValueError(f"{name} = {value!r}; give a number ≥ 0 (max_iter ≥ 1)")
+        if not number or isinstance(value, bool) or not value >= least:
+            raise ValueError(f"{name} = {value!r}; give a number ≥ {least}")
 
 
 # ---- progress ----------------------------------------------------------------

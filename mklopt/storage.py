@@ -5,11 +5,13 @@
     Factors     K_m = L_m L_mᵀ with L_m side by side in one (n, R) array
 
 Every operation takes the numbers of the kernels it concerns, so that a subset of a
-stack needs no copy. Products are float64 whatever the storage.
+stack needs no copy: on all kernels in float64 it is one BLAS call, otherwise a loop of
+ours at the same speed. Products are float64 whatever the storage.
 
 Rounding. `chain(n)` is the length k for which an entry of `matvec` carries the error
-γ_k |K||A|. Sums run in tiles of ROWS × COLUMNS: inside a tile in any order (`_four` is
-compiled with reassociation), from tile to tile strictly as written.
+γ_k |K||A|. A row is summed in strips of COLUMNS, in any order inside a strip (`_strip`
+is compiled with reassociation), and a column in ROWS at a time; from strip to strip
+strictly as written.
 """
 
 from __future__ import annotations
@@ -133,25 +135,13 @@ def _dots(P, index, w, out, first, last):
 
 
 @njit(nogil=True, fastmath=ANY_ORDER)
-def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
-    """Four rows between two columns: their products with x; t += a·row_i + … ."""
-    e = f = g = h = 0.0
+def _strip(p, i, x, t, left, right, a):
+    """A row between two columns: its product with x; t += a·row."""
+    total = 0.0
     for m in range(left, right):
-        e += p[i + m] * x[m]
-        f += p[j + m] * x[m]
-        g += p[k + m] * x[m]
-        h += p[l + m] * x[m]
-        t[m] += a * p[i + m] + b * p[j + m] + c * p[k + m] + d * p[l + m]
-    return e, f, g, h
-
-
-@njit(nogil=True, fastmath=ANY_ORDER)
-def _one(p, i, x, t, left, right, a):
-    e = 0.0
-    for m in range(left, right):
-        e += p[i + m] * x[m]
+        total += p[i + m] * x[m]
         t[m] += a * p[i + m]
-    return e
+    return total
 
 
 @compiled(
@@ -168,7 +158,8 @@ def _one(p, i, x, t, left, right, a):
 def _matvec(P, index, starts, A, out, first, last):
     """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
 
-    Unsigned indices tell the compiler that none of them counts from the end.
+    Row after row, as they lie in memory: anything else loses the prefetcher. Unsigned
+    indices tell the compiler that none of them counts from the end.
     """
     n = A.shape[2]
     t = np.empty(n)
@@ -181,26 +172,12 @@ def _matvec(P, index, starts, A, out, first, last):
             for top in range(0, n, ROWS):
                 bottom = min(top + ROWS, n)
                 t[top:] = 0.0
-                for i in range(top, bottom):  # the triangle on the diagonal
-                    row = _one(p, s[i], a, t, uint64(i + 1), uint64(bottom), a[i])
-                    t[i] += row + p[starts[i]] * a[i]
-                i = top
-                while i < bottom:
-                    for left in range(bottom, n, COLUMNS):
+                for i in range(top, bottom):
+                    row = p[starts[i]] * a[i]
+                    for left in range(i + 1, n, COLUMNS):
                         l, r = uint64(left), uint64(min(left + COLUMNS, n))
-                        if i + 4 <= bottom:
-                            x = (a[i], a[i + 1], a[i + 2], a[i + 3])
-                            e, f, g, h = _four(
-                                p, s[i], s[i + 1], s[i + 2], s[i + 3], a, t, l, r, *x
-                            )
-                            t[i] += e
-                            t[i + 1] += f
-                            t[i + 2] += g
-                            t[i + 3] += h
-                        else:
-                            for j in range(i, bottom):
-                                t[j] += _one(p, s[j], a, t, l, r, a[j])
-                    i += 4
+                        row += _strip(p, s[i], a, t, l, r, a[i])
+                    t[i] += row
                 for j in range(top, n):
                     y[j] += t[j]
 
@@ -310,6 +287,11 @@ def _through(F, index, ends, A, out, first, last):
                 out[k, i, c] = s
 
 
+def in_order(index: Array) -> bool:
+    """Whether the numbers of kernels count up one by one."""
+    return bool(np.all(np.diff(index) == 1))
+
+
 # ---- the two kinds of storage ------------------------------------------------
 
 
@@ -328,13 +310,20 @@ class Triangles:
         """What reading everything costs, in passes: 1 = M n² numbers of float64."""
         return self.P.shape[1] * self.P.itemsize / (8 * self.n**2)
 
+    def _whole(self, index: Array) -> bool:
+        """All kernels in float64: then a product is one call of BLAS."""
+        return len(index) == len(self.P) and self.P.dtype == float and in_order(index)
+
     def store(self, m: int, K: Array) -> tuple[float, float, float, float]:
         return _store(K, self.P[m], self.starts, self.full)
 
     def combine(self, index: Array, theta: Array) -> Array:
-        flat = np.empty(self.P.shape[1])
-        count, work = len(flat), len(flat) * len(index)
-        _spread(_combine, self.P, index, theta, flat, count=count, work=work)
+        if self._whole(index):
+            flat = theta @ self.P
+        else:
+            flat = np.empty(self.P.shape[1])
+            count, work = len(flat), len(flat) * len(index)
+            _spread(_combine, self.P, index, theta, flat, count=count, work=work)
         if self.full:
             return flat.reshape(self.n, self.n)
         out = np.empty((self.n, self.n))
@@ -347,6 +336,8 @@ class Triangles:
         else:
             w = np.empty(self.P.shape[1])
             _products(A, w)
+        if self._whole(index):
+            return np.asarray(self.P @ w)
         out = np.empty(len(index))
         work = len(w) * len(index)
         _spread(_dots, self.P, index, w, out, count=len(index), work=work)
@@ -408,7 +399,7 @@ class Factors:
         """The columns of F that belong to the kernels, and to which kernel each."""
         ranks = np.diff(self.ends)[index]
         owner = np.repeat(np.arange(len(index)), ranks)
-        if len(index) == len(self.ends) - 1 and np.all(np.diff(index) == 1):
+        if len(index) == len(self.ends) - 1 and in_order(index):
             return slice(None), owner
         within = np.arange(len(owner)) - np.repeat(np.cumsum(ranks) - ranks, ranks)
         return self.ends[index][owner] + within, owner

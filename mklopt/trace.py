@@ -43,27 +43,33 @@ class Trace:
     def __len__(self) -> int:
         return len(self._rows["iteration"])
 
+    def __getitem__(self, name: str) -> Array:
+        whole = name in ("iteration", "svm_solves", "active")
+        return np.array(self._rows[name], dtype=int if whole else float)
+
     def __getattr__(self, name: str) -> Array:
         if name in COLUMNS:
-            return np.array(self._rows[name])
+            return self[name]
         raise AttributeError(f"a trace has no column {name!r}; it has {list(COLUMNS)}")
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         if not len(self):
-            return "Trace(empty)"
-        return (
-            f"Trace({len(self)} iterates, {self.seconds[-1]:.2f} s, "
-            f"{self.passes[-1]:.1f} passes, gap {self.gap[-1]:.1e})"
-        )
+            return "no iterates"
+        count = "1 iterate" if len(self) == 1 else f"{len(self)} iterates"
+        passes, seconds = self.last("passes"), self.last("seconds")
+        return f"{count}, {seconds:.2f} s, {passes:.1f} passes"
+
+    def __repr__(self) -> str:
+        return f"Trace({self})"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per iterate."""
         import pandas as pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in COLUMNS})
+        return pd.DataFrame(self.arrays())
 
     def arrays(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in COLUMNS}
+        return {name: self[name] for name in COLUMNS}
 
     def save(self, path: str | os.PathLike) -> None:
         """One NumPy archive, no pickle; written whole or not at all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 
@@ -9,6 +10,9 @@ from ..problem import Problem
 from .base import REGISTRY, Iterate, Solver, Unsupported, solver
 
 __all__ = ["Iterate", "Solver", "Unsupported", "find", "solver", "solvers", "that_can"]
+
+
+NOBODY = "; no solver can yet, but mklopt.reference.solve(problem) does"
 
 
 def solvers() -> dict[str, Solver]:
@@ -27,12 +31,14 @@ def find(name: str, problem: Problem) -> Solver:
     """A solver by name, or one sentence that names those that can."""
     known = solvers()
     if name not in known:
+        near = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"solver = {name!r} is not known; choose one of {', '.join(known)}"
+            f"solver = {name!r} is not known; {hint}choose one of {', '.join(known)}"
         )
     reason = known[name].why_not(problem)
     if reason:
         able = that_can(problem)
-        hint = f"; these can: {', '.join(able)}" if able else "; no solver can yet"
+        hint = f"; these can: {', '.join(able)}" if able else NOBODY
         raise Unsupported(f"{name} cannot solve {problem}: {reason}{hint}")
     return known[name]

@@ -137,14 +137,19 @@ def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
     if start is None:
         theta = problem.formulation.weights(np.ones(problem.grams.M))
         return np.where(np.isfinite(theta), theta, 1.0), None
-    if isinstance(start, tuple):
+    if isinstance(start, tuple) and len(start) == 2:
         theta, alpha = start
-    else:
+    elif hasattr(start, "weights") and hasattr(start, "dual"):
         theta, alpha = start.weights, start.dual
+    else:
+        raise ValueError(
+            f"start = {start!r}; give a result of solve, or a pair (weights, dual)"
+        )
     theta = np.array(theta, float)
     if theta.shape != (problem.grams.M,) or not np.all(theta >= 0):
         raise ValueError(
-            f"start: weights must be {problem.grams.M} numbers ≥ 0, one per kernel"
+            f"start: weights of shape {theta.shape} were given; expected one number "
+            f"≥ 0 for each of the {problem.grams.M} kernels"
         )
     if alpha is not None:
         alpha = np.array(alpha, float)

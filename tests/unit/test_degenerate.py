@@ -74,7 +74,7 @@ def test_a_right_answer_in_time(problem, solver):
     [
         (K, np.ones(40), "only the label"),
         (K, (Y + 1) / 2, "pass 2"),
-        (np.where(K == K[1, 2, 3], np.nan, K), Y, "kernel 1 has NaN"),
+        (np.where(K[1, 2, 3] == K, np.nan, K), Y, "kernel 1 has NaN"),
         (K, np.where(np.arange(40) == 3, np.nan, Y), "label|NaN"),
     ],
 )
