@@ -76,7 +76,11 @@ class Tikhonov(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted"})
+        return frozenset({"reweighted"} | ({"smooth_dual"} if self.p > 1 else set()))
+
+    def dual_weights(self, v: Array) -> Array:
+        size = norm(v, dual_exponent(self.exponent)) ** 2 / (4 * self.mu)
+        return size * LpNorm(self.p).dual_weights(v)
 
     def weights(self, u: Array) -> Array:
         N = norm(u, self.exponent)

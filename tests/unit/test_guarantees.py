@@ -32,14 +32,14 @@ def rises(values) -> float:
 )
 def test_the_analytic_step_never_raises_the_objective(formulation, C):
     p = problem(formulation, C=C)
-    found = solve(p, "analytic", accelerate=False, tol=1e-4)
+    found = solve(p, "analytic", accelerate=None, tol=1e-4)
     assert len(found.trace) > 3
     assert rises(found.trace.primal) <= 1e-6
 
 
 @pytest.mark.parametrize("q", [3.0, 5.0, np.inf])
 def test_for_q_above_2_the_step_from_the_dual_ascends(q):
-    found = solve(problem(BlockNorm(q)), "analytic", accelerate=False, tol=1e-4)
+    found = solve(problem(BlockNorm(q)), "analytic", accelerate=None, tol=1e-4)
     assert found.converged and rises(-found.trace.dual) <= 1e-6
 
 
@@ -83,9 +83,24 @@ def test_second_order_steps_converge_at_once_near_the_solution():
 
 def test_acceleration_saves_iterates():
     p = problem(LpNorm(4 / 3), C=100.0)
-    plain = solve(p, "analytic", accelerate=False)
-    fast = solve(p, "analytic")
-    assert plain.converged and len(fast.trace) <= 0.5 * len(plain.trace)
+    plain, anderson, newton = (
+        solve(p, "analytic", accelerate=a) for a in (None, "anderson", "newton")
+    )
+    assert plain.converged and anderson.converged and newton.converged
+    assert len(newton.trace) < len(anderson.trace) <= 0.5 * len(plain.trace)
+    with pytest.raises(ValueError, match="choose 'newton', 'anderson' or None"):
+        solve(p, "analytic", accelerate=True)
+
+
+@pytest.mark.parametrize(
+    "formulation", [LpNorm(4 / 3), LpNorm(4.0), BlockNorm(3.0), Tikhonov(2.0)]
+)
+def test_newton_in_the_weights_is_of_second_order(formulation):
+    """From a gap below 1e-3 on, each step squares it, up to a constant."""
+    found = solve(problem(formulation, C=10.0), "analytic", tol=1e-11)
+    assert found.converged
+    late = found.trace.gap[found.trace.gap < 1e-3]
+    assert len(late) <= 4
 
 
 @pytest.mark.parametrize("q, converges", [(2.5, True), (4.0, False)])
