@@ -90,6 +90,20 @@ class Formulation:
         """The next θ from θ and v_m = ‖α‖_{K_m}, α being optimal for θ."""
         return self.weights(theta * v)
 
+    def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
+        """∂ log reweight / ∂ log θ and / ∂ log v, (M, M) each; here by differences."""
+        h, M = 1e-5, len(v)
+
+        def log(theta: Array, v: Array) -> Array:
+            return np.log(np.maximum(self.reweight(theta, v), 1e-300))
+
+        by_theta, by_v = np.empty((2, M, M))
+        for m in range(M):
+            up = np.where(np.arange(M) == m, np.exp(h), 1.0)
+            by_theta[:, m] = log(theta * up, v) - log(theta / up, v)
+            by_v[:, m] = log(theta, v * up) - log(theta, v / up)
+        return by_theta / (2 * h), by_v / (2 * h)
+
     def prox(self, u: Array, step: Array | float) -> Array:
         return np.maximum(self.epigraph(len(u)).prox(u, np.asarray(step)), 0.0)
 

@@ -86,6 +86,14 @@ class SquaredBlockNorm(Formulation):
         floor = 1e-12 * np.max(v, initial=0.0)  # Ω*∘√ is concave: majorize the dual
         return self.dual_weights(np.maximum(v, floor))
 
+    def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
+        """log θ_new is (2 − q) log(u/‖u‖_q), or (q* − 2) log(v/‖v‖_{q*}) for q > 2."""
+        q, M = self.exponent, len(v)
+        e, point = (q, theta * v) if q <= 2 else (dual_exponent(q), v)
+        share = (point / norm(point, e)) ** e if np.any(point) else np.zeros(M)
+        by_v = (2 - q if q <= 2 else e - 2) * (np.eye(M) - share)
+        return (by_v if q <= 2 else np.zeros((M, M))), by_v
+
     def prox(self, u: Array, step: Array | float) -> Array:
         q = self.exponent
         step = np.broadcast_to(np.asarray(step, float), u.shape)

@@ -78,6 +78,12 @@ class Tikhonov(Formulation):
     def traits(self) -> frozenset[str]:
         return frozenset({"reweighted"} | ({"smooth_dual"} if self.p > 1 else set()))
 
+    def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
+        u, q = theta * v, self.exponent
+        share = (u / norm(u, q)) ** q if np.any(u) else np.zeros(len(u))
+        by_u = (2 - q) * (np.eye(len(u)) - share) + 2 / 3 * share
+        return by_u, by_u
+
     def dual_weights(self, v: Array) -> Array:
         size = norm(v, dual_exponent(self.exponent)) ** 2 / (4 * self.mu)
         return size * LpNorm(self.p).dual_weights(v)

@@ -86,6 +86,9 @@ class WeightedLpNorm(SquaredBlockNorm):
     def traits(self) -> frozenset[str]:
         return super().traits - {"ball", "simplex"}  # its ball is stretched
 
+    def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
+        return super().elasticities(theta / np.array(self.prior), self._root * v)
+
     def dual_weights(self, v: Array) -> Array:
         return np.array(self.prior) * super().dual_weights(self._root * v)
 

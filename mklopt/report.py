@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -139,17 +140,20 @@ def table(rows: list[Row], tol: float) -> Table:
 
 
 def print_rooms(console: Console | None = None) -> None:
-    """Every formulation and loss with the first line of its docstring."""
+    """Every formulation, loss and solver with the first line of its docstring."""
     from .formulations import formulations, losses_by_name
+    from .solvers import solvers
 
     console = console or Console()
+    homes = {name: sys.modules[s.steps.__module__] for name, s in solvers().items()}
     for title, known in (
         ("formulations", formulations()),
         ("losses", losses_by_name()),
+        ("solvers", homes),
     ):
         found = Table(title=title, title_justify="left", show_header=False, box=None)
-        for name, cls in known.items():
-            first = (cls.__doc__ or "").strip().split("\n")[0]
+        for name, item in known.items():
+            first = (item.__doc__ or "").strip().split("\n")[0]
             found.add_row(f"[bold]{name}[/]", escape(first))
         console.print(found)
         console.print()

@@ -3,10 +3,10 @@
 Both work on x = log θ and look for a zero of r(x) = log reweight(θ, v(θ)) − x.
 
 Newton. v depends on θ through the machine: with G = ∂²J/∂θ² (wrapper.py),
-∂ log v_m / ∂x_l = −θ_l G_ml / v_m². What `reweight` makes of that is found by
-differences, M cheap evaluations. One product with every kernel per step, and quadratic
-convergence where the free coordinates of the machine no longer change. For sparse
-formulations the kernels in use change until the end, and Newton gives way to Anderson.
+∂ log v_m / ∂x_l = −θ_l G_ml / v_m²; the rest are the elasticities of `reweight`. One
+product with every kernel per step, and quadratic convergence where the free coordinates
+of the machine no longer change. For sparse formulations the kernels in use change until
+the end, and Newton gives way to Anderson.
 
 Anderson. The combination of the last few steps whose linearized residual is smallest
 (Walker and Ni 2011): no further pass, but several times as many steps.
@@ -22,7 +22,6 @@ from collections import deque
 
 import numpy as np
 
-from ..formulations import Formulation
 from .wrapper import Machine
 
 Array = np.ndarray
@@ -70,8 +69,9 @@ def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array)
     theta, v = np.exp(x), machine.v
     curvature = machine.hessian(used)
     bends = -theta[used] * curvature / v[used][:, None] ** 2  # ∂ log v / ∂x
-    by_v, by_theta = slopes(machine.problem.formulation, theta, v, used)
-    system = by_theta + by_v @ bends - np.eye(len(used))
+    by_theta, by_v = machine.problem.formulation.elasticities(theta, v)
+    inside = np.ix_(used, used)
+    system = by_theta[inside] + by_v[inside] @ bends - np.eye(len(used))
     try:
         step = np.linalg.solve(system, (x - image)[used])
     except np.linalg.LinAlgError:
@@ -80,24 +80,6 @@ def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array)
     if np.all(np.isfinite(step)):
         target[used] = x[used] + step
     return target
-
-
-def slopes(
-    formulation: Formulation, theta: Array, v: Array, used: Array
-) -> tuple[Array, Array]:
-    """∂ log reweight / ∂ log v and / ∂ log θ, by central differences."""
-    h = 1e-5
-
-    def log(theta: Array, v: Array) -> Array:
-        return np.log(np.maximum(formulation.reweight(theta, v)[used], TINY))
-
-    by_v, by_theta = np.empty((2, len(used), len(used)))
-    for column, m in enumerate(used):
-        up, down = np.ones_like(v), np.ones_like(v)
-        up[m], down[m] = np.exp(h), np.exp(-h)
-        by_v[:, column] = log(theta, v * up) - log(theta, v * down)
-        by_theta[:, column] = log(theta * up, v) - log(theta * down, v)
-    return by_v / (2 * h), by_theta / (2 * h)
 
 
 class Anderson:

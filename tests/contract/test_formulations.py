@@ -259,3 +259,15 @@ def test_a_ball_is_what_the_weights_live_in(M, which, point):
     assert close(size, 1.0, 1e-9)
     assert close(0.5 * np.sum(u**2 / theta), formulation.value(u), 1e-9)
     assert ("simplex" in formulation.traits) == (p == 1)
+
+
+@pytest.mark.parametrize("M, which", CASES)
+@given(point=POINTS, other=POINTS)
+def test_elasticities_are_the_slopes_of_reweighting(M, which, point, other):
+    formulation = every(M)[which]
+    theta, v = 0.1 + point[:M], 0.1 + other[:M]
+    if "reweighted" not in formulation.traits or _has_kink(formulation, v):
+        return
+    by_difference = Formulation.elasticities(formulation, theta, v)
+    for closed, other in zip(formulation.elasticities(theta, v), by_difference):
+        np.testing.assert_allclose(closed, other, rtol=1e-5, atol=1e-6)
