@@ -29,6 +29,7 @@ from ..formulations import Formulation, Loss, formulations, losses_by_name
 from ..grams import GramStack
 from ..problem import Problem
 from .exact import solve
+from .polish import polish
 from .store import Store
 
 FOLDER = Path(__file__).parent / "stored"
@@ -108,7 +109,10 @@ def twonorm_cells() -> Iterator[Cell]:
     known = losses_by_name()
     for C in (0.1, 1.0, 100.0):
         for name in ("hinge", "eps_insensitive", "one_class"):
-            for formulation in (*balls, *others):
+            # One class at C = 100 is C = 1 again: no bound is active. For q > 2 its f*
+            # is so small that C times the round-off of the loss would show.
+            some = others[2:] if name == "one_class" and C == 100 else others
+            for formulation in (*balls, *some):
                 yield Cell("twonorm", formulation, known[name](), C)
         for name in ("squared", "huber", "quantile"):
             for formulation in (*balls[::2], others[2]):
@@ -199,6 +203,8 @@ def _is_good(cell: Cell) -> bool:
 def _solve_and_save(cell: Cell, tol: float) -> tuple[str, float]:
     problem = cell.problem()
     reference = solve(problem, tol=tol)
+    if reference.relative_gap > 1e-8:
+        reference = polish(problem, reference)
     STORE.save(problem, reference)
     return cell.name, reference.relative_gap
 

@@ -56,7 +56,7 @@ def solve(
         raise ValueError(f"the dual of {problem.loss.name} is not quadratic")
     if np.all(np.isinf(dual.low)) and not np.any(dual.kink):
         return _ridge(K, dual, problem.bias)
-    n = len(K)
+    n, K = len(K), np.ascontiguousarray(K)
     alpha = np.zeros(n) if start is None else np.array(start)
     domain = problem.loss.domain(problem.y)
     alpha = np.array(domain.restore(alpha, problem.costs, problem.bias))
