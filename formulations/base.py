@@ -47,6 +47,12 @@ Array = np.ndarray
 Groups = tuple[tuple[int, ...], ...]
 
 
+INHERITED = (
+    "value", "conjugate", "weights", "dual_weights", "reweight", "elasticities",
+    "prox", "reach", "rounding", "traits", "ball",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Formulation:
     """A regularizer Ω(‖w_1‖, …, ‖w_M‖); its fields are its parameters."""
@@ -60,6 +66,13 @@ class Formulation:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        declared_above = any("penalty" in vars(c) for c in cls.__mro__[1:-2])
+        if "penalty" in vars(cls) and declared_above and "exact" not in vars(cls):
+            # Another declaration: closed forms and traits of its parent are not its.
+            cls.exact = False
+            for name in INHERITED:
+                if name not in vars(cls):
+                    setattr(cls, name, vars(Formulation)[name])
         for name in ("value", "conjugate", "weights", "dual_weights", "prox", "reach"):
             if name in vars(cls):
                 setattr(cls, name, _guarded(name, vars(cls)[name]))

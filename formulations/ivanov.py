@@ -28,6 +28,8 @@ class Ivanov(LpNorm):
     the closed forms are those of LpNorm. Reference: Kloft et al. (2011), problem (P).
     """
 
+    exact: ClassVar[bool] = True  # the same function, declared in another way
+
     def penalty(self, u: Any) -> Any:
         import cvxpy as cp
 

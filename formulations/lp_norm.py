@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class WeightedLpNorm(SquaredBlockNorm):
 
     p: float
     prior: Sequence[float] | Array
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range("WeightedLpNorm", "p", self.p, 1.0, INF)

@@ -158,7 +158,8 @@ def certify(
     else:
         KA = problem.grams.matvec(alpha)
         quad = problem.grams.inner(alpha, KA)
-    v = np.sqrt(np.maximum(quad, 0.0))
+    shift = problem.grams.shift  # δ of K + δI: 0 unless a proof needed it
+    v = np.sqrt(np.maximum(quad + shift * np.sum(alpha**2), 0.0))
     shrink, bound = _best_shrink(problem, alpha, v)
     if weights is not None:
         weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
@@ -167,10 +168,12 @@ def certify(
             f = problem.grams.combine(weights) @ alpha
         else:
             f = np.tensordot(weights, KA, axes=1)
+        f = f + float(weights @ shift) * alpha
     else:
         shape = (problem.grams.M, *problem.shape)
         coefficients = _checked(coefficients, shape, "coefficients")
         KB = problem.grams.apply(coefficients)
+        KB = KB + shift.reshape(-1, *[1] * (KB.ndim - 1)) * coefficients
         u = np.sqrt(np.maximum(_sums(coefficients * KB), 0.0))
         f = np.sum(KB, axis=0)
     bias: Any = 0.0
@@ -332,7 +335,9 @@ class _Products:
             weight = np.broadcast_to(theta * self.source.shift, (self.grams.M,))
             full = np.broadcast_to(self.columns, self.KA.shape)
             f = f + np.tensordot(weight, full, axes=1)
-            error += 8 * U * np.tensordot(weight, np.abs(full), axes=1)
+            error += gamma(self.grams.M + 8) * np.tensordot(
+                weight, np.abs(full), axes=1
+            )
             error += 8 * U * np.abs(f)
         return f, error * ROOM, theta * self.norms_above * (1 + 4 * U)
 

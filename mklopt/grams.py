@@ -186,7 +186,8 @@ class GramStack:
         return np.asarray(KA.reshape(self.M, -1) @ A.ravel())
 
     def rows(self, i: int | Array) -> Array:
-        which = np.atleast_1d(np.asarray(i, dtype=np.int64))
+        which = np.atleast_1d(np.arange(self.n)[np.asarray(i)])  # checks the range
+        self._count.passes += self._share * len(which) / self.n
         found = self._store.rows(self._index, which)
         return np.asarray(found[:, 0] if np.ndim(i) == 0 else found)
 
@@ -239,10 +240,11 @@ class GramStack:
 
     @cached_property
     def _full(self) -> GramStack:
-        kind = "float64" if self.storage == "factors" else self._store.P.dtype
-        kernels = (self.kernel(m) for m in range(self.M))
-        stack = GramStack(kernels, storage="full", dtype=kind)
-        stack.shift, stack.proof, stack._count = self.shift, self.proof, self._count
+        stack = GramStack((self.kernel(m) for m in range(self.M)), storage="full")
+        if self.storage != "factors":  # the product of factors is rounded: not proved
+            stack.shift, stack.proof = self.shift, self.proof
+        stack._count, stack._share = self._count, self._share
+        self._touch()
         return stack
 
     def dense(self) -> Array:

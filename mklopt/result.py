@@ -22,6 +22,7 @@ STATUS = {
     "time_limit": "the limit on time came first",
     "stagnated": "the gap stopped falling before it reached tol",
     "finished": "the solver ended by itself before the gap reached tol",
+    "rounding": "the gap was below tol in the loop, but not when certified afresh",
     "stopped": "the callback asked to stop",
     "interrupted": "interrupted from the keyboard",
     "failed": "the solver raised an error",
@@ -33,8 +34,8 @@ class Result:
     """The best certified point of a run.
 
     certificate: of this very point, computed afresh at the end, apart from the solver
-    status: one of converged, max_iter, time_limit, stagnated, finished, stopped,
-        interrupted, failed (`message` says more)
+    status: one of converged, max_iter, time_limit, stagnated, finished, rounding,
+        stopped, interrupted, failed (`message` says more)
     """
 
     problem: Problem = field(repr=False)
@@ -123,11 +124,20 @@ class Result:
                 "formulation, C or bias differ"
             )
         theta, B = arrays.get("weights"), arrays.get("coefficients")
+        status, tol = about.get("status"), about.get("about", {}).get("tol", 0.0)
+        if "dual" not in arrays or status not in STATUS:
+            raise ValueError(f"{path} is not a file written by mklopt")
         certificate = certify(problem, arrays["dual"], theta, coefficients=B)
         columns = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
+        message = str(about.get("message", ""))
+        if (
+            status == "converged"
+            and certificate.relative_gap > tol * (1 + 1e-6) + 1e-15
+        ):
+            status = "finished"
+            message = f"certified on loading, the gap is {certificate.relative_gap:.1e}"
         trace = Trace(columns, **about["about"])
-        known = (about["solver"], about["status"], about["message"])
-        return cls(problem, *known, certificate, trace)
+        return cls(problem, about["solver"], status, message, certificate, trace)
 
     def __repr__(self) -> str:
         return (

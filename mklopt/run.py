@@ -52,8 +52,9 @@ class Best:
     def gap(self) -> float:
         if self.primal is None or self.dual is None:
             return math.inf
-        gap = max(self.primal.primal - self.dual.dual, 0.0)  # rounding may cross them
-        return relative(gap, self.primal.primal)
+        if self.primal.primal < self.dual.dual:  # crossed by rounding: no evidence
+            return math.inf if self.single is None else self.single.relative_gap
+        return relative(self.primal.primal - self.dual.dual, self.primal.primal)
 
 
 def solve(
@@ -95,11 +96,15 @@ def solve(
                 entered = time.perf_counter()
                 try:
                     iterate = generator.send(certificate)
+                    inside += time.perf_counter() - entered
+                    certificate = _judge(problem, iterate)
                 except StopIteration:
                     break
-                finally:
-                    inside += time.perf_counter() - entered
-                certificate = _judge(problem, iterate)
+                except Exception as error:
+                    if best.single is None:
+                        raise
+                    status, message = "failed", f"{type(error).__name__}: {error}"
+                    break
                 best.offer(certificate)
                 trace.append(
                     iteration=len(trace),
@@ -128,15 +133,11 @@ def solve(
                 break
     except KeyboardInterrupt:
         status = "interrupted"
-    except Exception as error:
-        if best.single is None:
-            raise
-        status, message = "failed", f"{type(error).__name__}: {error}"
     finally:
         generator.close()
     final = _afresh(problem, best, tol)
     if status == "converged" and final.relative_gap > tol * (1 + 1e-6) + 1e-15:
-        status = "finished"
+        status = "rounding"
         message = f"certified afresh, the gap is {final.relative_gap:.1e}"
     return Result(problem, method.name, status, message, final, trace)
 
@@ -186,7 +187,7 @@ def _chosen(name: str, problem: Problem) -> Solver:
     able = that_can(problem)
     if not able:
         raise Unsupported(f"auto cannot solve {problem}{NOBODY}")
-    return find(able[0], problem)
+    return find("analytic" if "analytic" in able else able[0], problem)
 
 
 def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str, Any]:

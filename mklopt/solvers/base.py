@@ -146,7 +146,8 @@ def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
             f"start = {start!r}; give a result of solve, or a pair (weights, dual)"
         )
     theta = np.array(theta, float)
-    if theta.shape != (problem.grams.M,) or not np.all(theta >= 0):
+    good = np.isfinite(theta) & (theta >= 0)
+    if theta.shape != (problem.grams.M,) or not np.all(good):
         raise ValueError(
             f"start: weights of shape {theta.shape} were given; expected one number "
             f"≥ 0 for each of the {problem.grams.M} kernels"
@@ -159,4 +160,5 @@ def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
             )
     if not np.any(theta):
         return beginning(problem, None)[0], alpha
-    return theta, alpha
+    # A weight of 0 would stay 0 in every multiplicative step.
+    return np.maximum(theta, 1e-4 * np.max(theta)), alpha

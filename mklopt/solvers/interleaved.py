@@ -48,8 +48,9 @@ def interleaved(problem: Problem, *, start: Any = None) -> Steps:
     tol, sharpness, cuts = 0.0, 0.1, Cuts(len(K), problem.formulation.ball)
     while True:
         before = (K, theta, *dual, problem.bias, alpha, images)
-        moves = _moves(*before, grams.diag().T @ theta, tol, n)
-        grams.count_rows(3 * moves)
+        most = max(20, min(n, 20_000_000 // (len(K) * n)))  # about a tenth of a second
+        moves = _moves(*before, grams.diag().T @ theta, tol, most)
+        grams.count_rows((3 if problem.bias else 1) * moves)
         quad = np.maximum(np.sum(images * alpha, axis=1), 0.0)
         certificate = yield Iterate(problem.feasible(alpha), theta)
         if moves == 0:  # the machine was good enough already: ask for more

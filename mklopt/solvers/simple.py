@@ -15,12 +15,15 @@ what it is for.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
+from ..certificate import Certificate
 from ..problem import Problem
-from .base import Steps, beginning, solver
+from .base import Iterate, Steps, beginning, solver
 from .wrapper import Machine
 
 Array = np.ndarray
@@ -62,7 +65,7 @@ def simple(problem: Problem, *, start: Any = None) -> Steps:
             direction[leaves] = 0.0
             machine.heed((yield machine.iterate()))
         if 0 < reach < np.inf:
-            t = golden_section(machine, theta, direction, value, reach)
+            t = yield from golden_section(machine, theta, direction, value, reach)
             theta = np.maximum(theta + t * direction, 0.0)
             theta = theta / np.sum(theta)
         machine.solve(theta)
@@ -89,21 +92,25 @@ def edge(theta: Array, direction: Array) -> tuple[float, int]:
 
 def golden_section(
     machine: Machine, theta: Array, direction: Array, value: float, reach: float
-) -> float:
-    """A step in [0, reach] where J is smallest, to 0.2 % of its length."""
-    values = {0.0: value}
+) -> Generator[Iterate, Certificate, float]:
+    """A step in [0, reach] where J is smallest, to 0.2 % of its length.
 
-    def J(t: float) -> float:
-        if t not in values:
-            machine.solve(np.maximum(theta + t * direction, 0.0))
-            values[t] = machine.J
-        return values[t]
+    Yields where machines take long, so that a limit on time can be kept.
+    """
+    values, begun = {0.0: value}, time.perf_counter()
 
     low, high = 0.0, reach
     for _ in range(20):
         width = high - low
         first, second = high - GOLDEN * width, low + GOLDEN * width
-        low, high = (low, second) if J(first) < J(second) else (first, high)
+        for t in (first, second):
+            if t not in values:
+                machine.solve(np.maximum(theta + t * direction, 0.0))
+                values[t] = machine.J
+            if time.perf_counter() - begun > 0.3:
+                yield machine.iterate()
+                begun = time.perf_counter()
+        low, high = (low, second) if values[first] < values[second] else (first, high)
         best = min(values, key=lambda t: values[t])
         if best > 0 and high - low < 0.002 * best:
             break

@@ -45,8 +45,9 @@ def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
     columns = np.array(grams.diag().T, order="C")
     while True:
         images = grams.matvec(alpha)  # afresh: no drift from many small moves
-        moves = _moves(K, columns, d, *dual, problem.bias, alpha, images, n)
-        grams.count_rows(5 * moves)
+        most = max(20, min(n, 20_000_000 // (len(K) * n)))  # about a tenth of a second
+        moves = _moves(K, columns, d, *dual, problem.bias, alpha, images, most)
+        grams.count_rows((4 if problem.bias else 2) * moves)
         quad = np.maximum(np.sum(images * alpha, axis=1), 0.0)
         point = problem.feasible(alpha)
         yield Iterate(point, formulation.dual_weights(np.sqrt(quad)))

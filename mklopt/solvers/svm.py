@@ -33,6 +33,7 @@ from ..storage import READ_ONLY, compiled
 Array = np.ndarray
 VECTOR = types.Array(float64, 1, "C", readonly=True)
 FIVE = [VECTOR] * 5
+PATIENCE = 10  # rounds without progress on a small gap: what is left is rounding
 
 
 class Solution(NamedTuple):
@@ -60,18 +61,24 @@ def solve(
     alpha = np.zeros(n) if start is None else np.array(start)
     domain = problem.loss.domain(problem.y)
     alpha = np.array(domain.restore(alpha, problem.costs, problem.bias))
-    budget = budget or max(10_000, 200_000_000 // n)
-    moves, best = 0, math.inf
+    budget = budget or max(10_000, 100_000_000 // n)  # less than a second
+    moves, best, idle, pause, cost = 0, math.inf, 0, 0, 0
     while True:
         gradient = K @ alpha + dual.ridge * alpha - dual.linear
         most = min(budget - moves, max(2 * n, 1000))
         done, gap, bias = _smo(K, *dual, problem.bias, alpha, gradient, tol, most)
         moves += done
-        if gap <= tol or moves >= budget or done == 0:
+        if cost > done and gap > 0.9 * best:  # a dear Newton step that did not pay
+            pause = 2
+        idle = 0 if gap < 0.99 * best else idle + 1
+        size = float(np.abs(dual.linear) @ np.abs(alpha))
+        rounding = idle > PATIENCE and gap <= 1e-8 * size
+        if gap <= tol or moves >= budget or done == 0 or rounding:
             return Solution(alpha, bias, gap, moves)
-        if gap > 0.9 * best or n <= 4000:
-            _newton(K, dual, problem.bias, alpha)
         best = min(best, gap)
+        pause -= pause > 0
+        cost = 0 if pause else _newton(K, dual, problem.bias, alpha)
+        moves += cost
 
 
 @compiled(float64(float64, float64, float64, float64))
@@ -236,21 +243,26 @@ def _smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
         moves += 1
 
 
-def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> None:
-    """Exact steps on the coordinates off bounds and kinks, each up to the next end."""
+def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
+    """Exact steps on the coordinates off bounds and kinks, each up to the next end.
+
+    Returns what they cost, in moves that would have taken as long.
+    """
     linear, kink, ridge, low, high = dual
+    cost = 0
     for _ in range(3):
         inside = (alpha > low) & (alpha < high)
         free = np.flatnonzero(inside & ((alpha != 0) | (kink == 0)))
         if not 0 < len(free) <= 3000:
-            return
+            break
+        cost += 1 + len(free) ** 3 // (200 * len(K))
         part = K[np.ix_(free, free)]
         part[np.diag_indices_from(part)] += ridge[free]
         slope = K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
         slope += kink[free] * np.sign(alpha[free])
         step = _solve(part, -slope, bias)
         if step is None:
-            return
+            break
         end = np.where(step > 0, high[free], low[free])
         crossing = (kink[free] > 0) & (np.sign(step) == -np.sign(alpha[free]))
         end = np.where(crossing, 0.0, end)
@@ -259,17 +271,15 @@ def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> None:
         t = min(1.0, float(np.min(reach)))
         alpha[free] = np.where(reach <= t, end, alpha[free] + t * step)
         if t == 1.0:
-            return
+            break
+    return cost
 
 
 def _solve(system: Array, right: Array, bias: bool) -> Array | None:
     """The minimizer of ½dᵀSd − rightᵀd, with Σd = 0 under a bias; None: singular."""
-    jitter = 1e-14 * float(np.trace(system)) / len(system)
-    system[np.diag_indices_from(system)] += jitter
     both = np.column_stack([right, np.ones(len(right))])
-    try:
-        factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True)
-    except np.linalg.LinAlgError:
+    factor = factored(system)
+    if factor is None:
         return None
     found = scipy.linalg.cho_solve(factor, both)
     if bias:
@@ -277,11 +287,26 @@ def _solve(system: Array, right: Array, bias: bool) -> Array | None:
     return found[:, 0] if np.all(np.isfinite(found[:, 0])) else None
 
 
+def factored(system: Array) -> tuple[Array, bool] | None:
+    """A Cholesky factor of a matrix that rounding may have made indefinite."""
+    size = float(np.trace(system)) / len(system)
+    for jitter in (1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
+        shifted = system.copy()
+        shifted[np.diag_indices_from(shifted)] += jitter * size
+        try:
+            return scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True)
+        except np.linalg.LinAlgError:
+            continue
+    return None
+
+
 def _ridge(K: Array, dual: Quadratic, bias: bool) -> Solution:
     """Squared loss: (K + 1/C) α + b = y, Σα = 0."""
-    system = K + np.diag(dual.ridge)
     both = np.column_stack([dual.linear, np.ones(len(K))])
-    found = scipy.linalg.cho_solve(scipy.linalg.cho_factor(system, lower=True), both)
+    factor = factored(K + np.diag(dual.ridge))
+    if factor is None:
+        raise ArithmeticError("the kernel is too far from positive semi-definite")
+    found = scipy.linalg.cho_solve(factor, both)
     b = float(np.sum(found[:, 0]) / np.sum(found[:, 1])) if bias else 0.0
     alpha = found[:, 0] - b * found[:, 1]
     g = K @ alpha + dual.ridge * alpha - dual.linear

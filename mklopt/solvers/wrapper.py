@@ -85,8 +85,9 @@ class Machine:
             return np.zeros((len(which), len(which)))
         B = problem.grams.subset(which).matvec(alpha)[:, free].T
         system = self.K[np.ix_(free, free)] + np.diag(dual.ridge[free])
-        system[np.diag_indices_from(system)] += 1e-12 * np.trace(system) / len(free)
-        factor = scipy.linalg.cho_factor(system, lower=True)
+        factor = svm.factored(system)
+        if factor is None:
+            return np.zeros((len(which), len(which)))
         columns = scipy.linalg.cho_solve(
             factor, np.column_stack([B, np.ones(len(free))])
         )

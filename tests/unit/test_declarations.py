@@ -199,3 +199,20 @@ def test_an_unbounded_problem_says_so():
     problem = Problem(GRAMS, Y, formulation=GroupLasso())
     with pytest.raises(RuntimeError, match="OSQP"):
         reference.solve(problem, solver="OSQP")
+
+
+def test_a_subclass_with_another_declaration_inherits_no_closed_forms():
+    """`penalty` is the declaration: change it, and what followed from it is gone."""
+    from dataclasses import dataclass
+
+    import cvxpy as cp
+
+    @dataclass(frozen=True)
+    class Plus(LpNorm):
+        def penalty(self, u):
+            return super().penalty(u) + 5 * cp.sum(u)
+
+    u = np.array([1.0, 2.0])
+    plus = Plus(2.0)
+    assert plus.value(u) == pytest.approx(LpNorm(2.0).value(u) + 15.0, rel=1e-7)
+    assert plus.traits == frozenset() and not plus.exact

@@ -185,3 +185,16 @@ def test_bad_kernels_get_one_clear_sentence(spoil, words):
 def test_bad_factors_get_one_clear_sentence():
     with pytest.raises(ValueError, match="same n"):
         GramStack.from_factors([np.ones((3, 2)), np.ones((4, 2))])
+
+
+def test_rows_are_checked():
+    K = kernels()
+    grams = GramStack(K)
+    np.testing.assert_allclose(grams.rows(-1), K[:, -1])
+    with pytest.raises(IndexError):
+        grams.rows(8)
+
+
+def test_factors_multiplied_out_are_not_proved():
+    grams = GramStack.from_factors([rng.normal(size=(6, 1)) for _ in range(2)])
+    assert grams.proof == "factors" and grams.full().proof == ""

@@ -294,3 +294,82 @@ def test_decisions_on_new_points():
     for wrong in (cross[:2], cross.transpose(0, 2, 1), cross[0]):
         with pytest.raises(ValueError, match="test points in rows"):
             found.decision(wrong)
+
+
+# ---- hard cases ----------------------------------------------------------------
+
+
+def linear(X):
+    """Five kernels of rank 3."""
+    return [part @ part.T for part in np.split(X, 5, axis=1)]
+
+
+def test_an_error_in_the_callback_is_the_callers():
+    def wrong(certificate, trace):
+        raise ZeroDivisionError("in the callback")
+
+    with pytest.raises(ZeroDivisionError, match="in the callback"):
+        solve(problem(), "analytic", callback=wrong)
+
+
+def test_a_loaded_result_is_as_good_as_its_gap_says(tmp_path):
+    path = tmp_path / "result.npz"
+    BEST.save(path)
+    with np.load(path) as archive:
+        tampered = {name: archive[name] for name in archive.files}
+    tampered["dual"] = 0 * tampered["dual"]
+    np.savez(path, **tampered)
+    again = Result.load(path, problem())
+    assert not again.converged and "the gap is 1.0e+00" in again.message
+    del tampered["dual"]
+    np.savez(path, **tampered)
+    with pytest.raises(ValueError, match="not a file written by mklopt"):
+        Result.load(path, problem())
+
+
+def test_the_gap_and_the_enclosure_speak_of_the_same_kernels():
+    """After the proof K + δI is certified, in floats and in the enclosure alike."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 15)), np.sign(rng.normal(size=100))
+    grams = GramStack(linear(X))
+    assert np.any(grams.verify_psd() > 0)
+    p = Problem(grams, y, "squared", LpNorm(2.0), 1e6)
+    found = solve(p, "analytic", time_limit=1.0).certificate
+    assert found.lower <= found.dual * (1 + 1e-9)
+    assert found.primal <= found.upper * (1 + 1e-9)
+
+
+def test_crossed_bounds_are_no_evidence(temporary):
+    """Two iterates whose values cross by rounding do not make a gap of 0."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 15)), np.sign(rng.normal(size=100))
+    p = Problem(GramStack(linear(X)), y, "squared", LpNorm(1.0), 1e12)
+    found = solve(p, "hessian", time_limit=1.0)
+    assert found.trace.gap[-1] > 0 or found.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("name", ["analytic", "lp_newton", "interleaved", "hessian"])
+def test_a_kernel_of_weight_0_can_come_back(name):
+    p = problem(formulation=LpNorm(1.0 if name == "hessian" else 4 / 3))
+    found = solve(p, name, start=(np.eye(6)[0], None))
+    assert found.converged
+
+
+@pytest.mark.parametrize("name", ["analytic", "interleaved", "smo_mkl"])
+def test_kernels_in_single_precision(name):
+    p = problem(grams=GramStack(K, dtype="float32"))
+    assert solve(p, name).converged
+
+
+@pytest.mark.parametrize("name", [s for s in solvers() if s != "lbfgs"])
+def test_time_limits_are_kept_where_nothing_can_be_separated(name):
+    """Rank 3, random labels, C = 1e6: the machine never ends; the limit must hold."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 15)), np.sign(rng.normal(size=600))
+    p = Problem(GramStack(linear(X)), y, "hinge", LpNorm(4 / 3), 1e6)
+    if name in ("hessian", "simple"):
+        p = p.with_(formulation=LpNorm(1.0))
+    begun = time.perf_counter()
+    found = solve(p, name, time_limit=1.0)
+    assert time.perf_counter() - begun < 2.5  # two workers share the machine
+    assert found.relative_gap >= 0
