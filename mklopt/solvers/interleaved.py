@@ -65,6 +65,17 @@ def interleaved(problem: Problem, *, start: Any = None) -> Steps:
             theta = problem.formulation.weights(theta * np.sqrt(quad))
 
 
+@compiled(types.void(STACK, VECTOR, int64, float64[::1]))
+def combined_row(K, theta, i, row):
+    """Row i of Σθ_mK_m."""
+    row[:] = 0.0
+    for m in range(len(theta)):
+        t, own = theta[m], K[m, i]
+        if t > 0:
+            for k in range(len(row)):
+                row[k] += t * own[k]
+
+
 @compiled(
     int64(
         STACK,
@@ -97,12 +108,7 @@ def _moves(
             i, best = mover(g, kink, alpha, high)
             if i < 0:
                 return moves
-            row[:] = 0.0
-            for m in range(M):
-                t, own = theta[m], K[m, i]
-                if t > 0:
-                    for k in range(n):
-                        row[k] += t * own[k]
+            combined_row(K, theta, i, row)
             j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, row, diag)
             if j < 0:
                 return moves

@@ -22,7 +22,7 @@ from ..formulations.norms import block_exponent, dual_exponent
 from ..problem import Problem
 from ..storage import compiled
 from .base import Iterate, Steps, beginning, first_dual, solver
-from .interleaved import STACK
+from .interleaved import STACK, combined_row
 from .svm import FIVE, moved, mover, partner, room, single
 
 
@@ -139,11 +139,7 @@ def _moves(K, columns, d, linear, kink, ridge, low, high, bias, alpha, images, m
             i, best = mover(g, kink, alpha, high)
             if i < 0:
                 return moves
-            row[:] = 0.0
-            for m in range(M):
-                t, own = theta[m], K[m, i]
-                for k in range(n):
-                    row[k] += t * own[k]
+            combined_row(K, theta, i, row)
             j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, row, diag)
             if j < 0:
                 return moves
