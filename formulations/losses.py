@@ -49,6 +49,11 @@ class Quadratic(NamedTuple):
     low: Array
     high: Array
 
+    def free(self, alpha: Array) -> Array:
+        """The coordinates off their bounds and kinks."""
+        inside = (alpha > self.low) & (alpha < self.high)
+        return np.flatnonzero(inside & ((alpha != 0) | (self.kink == 0)))
+
 
 @dataclass(frozen=True)
 class Loss:

@@ -106,6 +106,12 @@ class Certificate:
             return self.coefficients
         return np.multiply.outer(np.asarray(self.weights), self.alpha)
 
+    @cached_property
+    def norms(self) -> Array:
+        """u_m = ‖w_m‖ of the primal point."""
+        B = self.expansion
+        return np.sqrt(np.maximum(_sums(B * self.problem.grams.apply(B)), 0.0))
+
     def best_of(self, other: Certificate) -> Certificate:
         """The better primal point of the two with the better dual point."""
         low, high = sorted((self, other), key=lambda c: c.primal)
@@ -203,9 +209,7 @@ def primal_value(problem: Problem, f: Array, u: Array) -> float:
 
 def dual_value(problem: Problem, alpha: Array, v: Array) -> float:
     """−Σ C V*(−α/C) − Ω*(v), −inf outside the domain."""
-    a = -alpha / _column(problem.costs, alpha)
-    conjugates = problem.loss.conjugate(a, problem.y)
-    return -float(problem.costs @ conjugates) - problem.formulation.conjugate(v)
+    return problem.gain(alpha) - problem.formulation.conjugate(v)
 
 
 def _best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]:

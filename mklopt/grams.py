@@ -240,9 +240,12 @@ class GramStack:
 
     @cached_property
     def _full(self) -> GramStack:
-        stack = GramStack((self.kernel(m) for m in range(self.M)), storage="full")
-        if self.storage != "factors":  # the product of factors is rounded: not proved
-            stack.shift, stack.proof = self.shift, self.proof
+        kernels = (self.kernel(m) for m in range(self.M))  # one at a time
+        store = _stored(kernels, "full", np.dtype(float), self.M)
+        # The product of factors is rounded: what was true of them is not proved of it.
+        proof = "" if self.storage == "factors" else self.proof
+        stack = GramStack.__new__(GramStack)
+        stack._become(store, np.arange(self.M), self.shift, proof)
         stack._count, stack._share = self._count, self._share
         self._touch()
         return stack
@@ -299,18 +302,18 @@ def _frozen(array: Array) -> Array:
     return array
 
 
-def _stored(K: Any, storage: str, dtype: np.dtype) -> Any:
+def _stored(K: Any, storage: str, dtype: np.dtype, count: int | None = None) -> Any:
     """The kernels validated and stored, one after the other."""
     from .storage import Triangles
 
-    if not isinstance(K, np.ndarray) and hasattr(K, "__iter__"):
-        K = K if hasattr(K, "__len__") else list(K)
-    else:
+    if isinstance(K, np.ndarray) or not hasattr(K, "__iter__"):
         K = _outer(K)
-    store = None
+    elif count is None and not hasattr(K, "__len__"):
+        K = list(K)
+    M, store = count or len(K), None
     for m, given in enumerate(K):
         kernel = _matrix(given, m, None if store is None else store.n)
-        store = store or Triangles(len(kernel), len(K), storage, dtype)
+        store = store or Triangles(len(kernel), M, storage, dtype)
         single = getattr(given, "dtype", None) in (np.float32, np.float16)
         top, skew, lowest, nan = store.store(m, kernel)
         close = (1e-4 if single else 1e-10) * top  # how far rounding may spoil symmetry

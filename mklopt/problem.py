@@ -104,6 +104,11 @@ class Problem:
         """A dual feasible point near alpha: in the domain of V*, Σα = 0 for a bias."""
         return self.loss.domain(self.y).restore(alpha, self.costs, self.bias)
 
+    def gain(self, alpha: Array) -> float:
+        """−Σ C V*(−α/C): the part of the dual value that does not see the kernels."""
+        C = self.costs if alpha.ndim == 1 else self.costs[:, None]
+        return -float(self.costs @ self.loss.conjugate(-alpha / C, self.y))
+
     def with_(self, **changes: Any) -> Problem:
         """The same problem with some of its parts exchanged."""
         return replace(self, **changes)

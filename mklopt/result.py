@@ -52,10 +52,7 @@ class Result:
         The θ that the solver ended with is certificate.weights; at the optimum they
         agree, and before it these are the closer ones.
         """
-        B, problem = self.certificate.expansion, self.problem
-        squares = np.sum((B * problem.grams.apply(B)).reshape(len(B), -1), axis=1)
-        u = np.sqrt(np.maximum(squares, 0.0))
-        theta = problem.formulation.weights(u)
+        theta = self.problem.formulation.weights(self.certificate.norms)
         given = self.certificate.weights  # an unused kernel may have no finite weight
         return np.where(np.isfinite(theta), theta, 0.0 if given is None else given)
 

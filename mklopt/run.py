@@ -23,6 +23,7 @@ import numpy as np
 
 from .certificate import Certificate, certify, relative
 from .problem import Problem
+from .progress import progress
 from .result import Result
 from .solvers import NOBODY, Iterate, Solver, Unsupported, find, that_can
 from .trace import Trace
@@ -72,7 +73,7 @@ def solve(
 ) -> Result:
     """Solve a problem to a certified relative gap of tol.
 
-    solver: a name (see `mklopt list`), or "auto": the first that can
+    solver: a name (see `mklopt list`), or "auto": `analytic`, or the first that can
     max_iter, time_limit: stop after so many iterates, or seconds
     seed: for solvers that draw random numbers
     start: a result, or (weights, dual), to begin from
@@ -89,9 +90,9 @@ def solve(
     begun, inside, passes = time.perf_counter(), 0.0, problem.grams.passes
     status, message = "finished", ""
     certificate: Any = None  # nothing to send before the first iterate
-    progress = _progress(verbose, method.name, tol)
+    shown = progress(verbose, method.name, tol)
     try:
-        with progress:
+        with shown:
             while True:
                 entered = time.perf_counter()
                 try:
@@ -117,20 +118,14 @@ def solve(
                     gap=best.gap,
                     active=_active(certificate),
                 )
-                progress.show(trace)
+                shown.show(trace)
                 if callback is not None and callback(certificate, trace):
                     status = "stopped"
-                elif best.gap <= tol:
-                    status = "converged"
-                elif max_iter is not None and len(trace) >= max_iter:
-                    status = "max_iter"
-                elif time_limit is not None and trace.last("seconds") >= time_limit:
-                    status = "time_limit"
-                elif _stands_still(trace):
-                    status = "stagnated"
-                else:
-                    continue
-                break
+                    break
+                verdict = _verdict(trace, tol, max_iter, time_limit)
+                if verdict:
+                    status = verdict
+                    break
     except KeyboardInterrupt:
         status = "interrupted"
     finally:
@@ -174,6 +169,19 @@ def _active(found: Certificate) -> int:
     return int(np.sum(size > 1e-6 * np.max(size, initial=0.0)))
 
 
+def _verdict(
+    trace: Trace, tol: float, max_iter: int | None, time_limit: float | None
+) -> str:
+    """Why to stop after the newest iterate; empty: go on."""
+    if trace.last("gap") <= tol:
+        return "converged"
+    if max_iter is not None and len(trace) >= max_iter:
+        return "max_iter"
+    if time_limit is not None and trace.last("seconds") >= time_limit:
+        return "time_limit"
+    return "stagnated" if _stands_still(trace) else ""
+
+
 def _stands_still(trace: Trace) -> bool:
     back = max(PATIENCE, len(trace) // 2)
     if len(trace) <= back:
@@ -215,58 +223,3 @@ def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> Non
         number = isinstance(value, int | float | np.integer | np.floating)
         if not number or isinstance(value, bool) or not value >= least:
             raise ValueError(f"{name} = {value!r}; give a number ≥ {least}")
-
-
-# ---- progress ----------------------------------------------------------------
-
-
-class _Silent:
-    def __enter__(self) -> _Silent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def show(self, trace: Trace) -> None:
-        pass
-
-
-class _Shown(_Silent):
-    """A bar from the first gap down to tol, on a logarithmic scale."""
-
-    def __init__(self, name: str, tol: float):
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        text = "{task.fields[note]}"
-        columns = (TextColumn(name), BarColumn(), TextColumn(text))
-        self.bar = Progress(*columns, refresh_per_second=8)
-        self.task = self.bar.add_task(name, total=1.0, note="…")
-        self.tol, self.first, self.printed = max(tol, 1e-16), 0.0, 0.0
-        self.terminal = self.bar.console.is_terminal
-
-    def __enter__(self) -> _Shown:
-        if self.terminal:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.terminal:
-            self.bar.stop()
-
-    def show(self, trace: Trace) -> None:
-        gap = min(max(trace.last("gap"), 1e-16), 1e6)
-        self.first = self.first or max(gap, self.tol * 10)
-        whole = math.log(self.first / self.tol)
-        done = min(max(math.log(self.first / gap) / whole, 0.0), 1.0)
-        seconds, passes = trace.last("seconds"), trace.last("passes")
-        note = f"gap {gap:.1e}  {len(trace)} iterates  {passes:.1f} passes"
-        note += f"  {seconds:.1f} s"
-        if self.terminal:
-            self.bar.update(self.task, completed=done, note=note)
-        elif seconds > self.printed + 1 or gap <= self.tol:
-            self.printed = seconds
-            self.bar.console.print(f"{self.bar.tasks[0].description}: {note}")
-
-
-def _progress(verbose: bool, name: str, tol: float) -> _Silent:
-    return _Shown(name, tol) if verbose else _Silent()

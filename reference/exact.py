@@ -62,13 +62,10 @@ class Reference:
         image = self.certificate.problem.grams.apply(self.coefficients)
         return np.asarray(np.sum(image, axis=0) + self.bias)
 
-    @cached_property
+    @property
     def norms(self) -> Array:
         """u* = (‖w_m‖)_m of the primal point."""
-        coefficients = self.coefficients
-        image = self.certificate.problem.grams.apply(coefficients)
-        squares = np.sum((coefficients * image).reshape(len(image), -1), axis=1)
-        return np.sqrt(np.maximum(squares, 0.0))
+        return self.certificate.norms
 
     def __repr__(self) -> str:
         return (

@@ -48,8 +48,7 @@ def interleaved(problem: Problem, *, start: Any = None) -> Steps:
     tol, sharpness, cuts = 0.0, 0.1, Cuts(len(K), problem.formulation.ball)
     while True:
         before = (K, theta, *dual, problem.bias, alpha, images)
-        most = max(20, min(n, 20_000_000 // (len(K) * n)))  # about a tenth of a second
-        moves = _moves(*before, grams.diag().T @ theta, tol, most)
+        moves = _moves(*before, grams.diag().T @ theta, tol, at_once(K))
         grams.count_rows((3 if problem.bias else 1) * moves)
         quad = np.maximum(np.sum(images * alpha, axis=1), 0.0)
         certificate = yield Iterate(problem.feasible(alpha), theta)
@@ -57,23 +56,41 @@ def interleaved(problem: Problem, *, start: Any = None) -> Steps:
             sharpness = max(0.3 * sharpness, 1e-8)
         tol = sharpness * max(certificate.gap, 0.0)
         if problem.formulation.ball == 1:
-            conjugates = problem.loss.conjugate(-alpha / problem.costs, problem.y)
-            cuts.add(alpha, -float(problem.costs @ conjugates), np.sqrt(quad))
+            cuts.add(alpha, problem.gain(alpha), np.sqrt(quad))
             theta = cuts.minimum()
             yield Iterate(problem.feasible(cuts.mixture()), theta)
         else:
             theta = problem.formulation.weights(theta * np.sqrt(quad))
 
 
-@compiled(types.void(STACK, VECTOR, int64, float64[::1]))
-def combined_row(K, theta, i, row):
-    """Row i of Σθ_mK_m."""
+def at_once(K: np.ndarray) -> int:
+    """So many moves take about a tenth of a second."""
+    M, n = K.shape[:2]
+    return max(20, min(n, 20_000_000 // (M * n)))
+
+
+@compiled(
+    types.Tuple((int64, int64, float64, float64))(
+        STACK, VECTOR, float64[::1], *[VECTOR] * 2, float64[::1], *[VECTOR] * 2,
+        float64[::1], VECTOR,
+    )
+)  # fmt: skip
+def pair(K, theta, g, kink, ridge, alpha, low, high, row, diag):
+    """The pair (i up, j down) for the kernel Σθ_mK_m, its slope and curvature.
+
+    `row` becomes row i of that kernel; j = −1 says that nothing is left to gain.
+    """
+    i, best = mover(g, kink, alpha, high)
+    if i < 0:
+        return i, -1, 0.0, 1.0
     row[:] = 0.0
     for m in range(len(theta)):
         t, own = theta[m], K[m, i]
         if t > 0:
             for k in range(len(row)):
                 row[k] += t * own[k]
+    j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, row, diag)
+    return i, j, fall, bend
 
 
 @compiled(
@@ -105,11 +122,9 @@ def _moves(
             if gap <= tol:
                 return moves
         if bias:
-            i, best = mover(g, kink, alpha, high)
-            if i < 0:
-                return moves
-            combined_row(K, theta, i, row)
-            j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, row, diag)
+            i, j, fall, bend = pair(
+                K, theta, g, kink, ridge, alpha, low, high, row, diag
+            )
             if j < 0:
                 return moves
             step = min(fall / bend, room(alpha[i], 1.0, kink[i], low[i], high[i]))

@@ -42,7 +42,7 @@ def silp(problem: Problem, *, start: Any = None) -> Steps:
         machine.heed(own)
         if not np.any(machine.point):
             continue  # a first machine as loose as this one cuts nothing
-        cuts.add(machine.point, machine.linear, machine.v)
+        cuts.add(machine.point, problem.gain(machine.point), machine.v)
         theta = cuts.minimum()
         alpha = problem.feasible(cuts.mixture())
         mixed = yield Iterate(alpha, theta, info={"svm_solves": machine.solves})

@@ -22,8 +22,8 @@ from ..formulations.norms import block_exponent, dual_exponent
 from ..problem import Problem
 from ..storage import compiled
 from .base import Iterate, Steps, beginning, first_dual, solver
-from .interleaved import STACK, combined_row
-from .svm import FIVE, moved, mover, partner, room, single
+from .interleaved import STACK, at_once, pair
+from .svm import FIVE, moved, room, single
 
 
 @solver(
@@ -36,7 +36,7 @@ from .svm import FIVE, moved, mover, partner, room, single
 )
 def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
     grams, formulation = problem.grams.full(), problem.formulation
-    K, n = grams.dense(), problem.grams.n
+    K = grams.dense()
     dual = problem.loss.quadratic(problem.y, problem.costs)
     assert dual is not None
     _, alpha = beginning(problem, start)
@@ -45,8 +45,7 @@ def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
     columns = np.array(grams.diag().T, order="C")
     while True:
         images = grams.matvec(alpha)  # afresh: no drift from many small moves
-        most = max(20, min(n, 20_000_000 // (len(K) * n)))  # about a tenth of a second
-        moves = _moves(K, columns, d, *dual, problem.bias, alpha, images, most)
+        moves = _moves(K, columns, d, *dual, problem.bias, alpha, images, at_once(K))
         grams.count_rows((4 if problem.bias else 2) * moves)
         quad = np.maximum(np.sum(images * alpha, axis=1), 0.0)
         point = problem.feasible(alpha)
@@ -136,11 +135,9 @@ def _moves(K, columns, d, linear, kink, ridge, low, high, bias, alpha, images, m
         for k in range(n):
             diag[k] = np.sum(theta * columns[k])
         if bias:
-            i, best = mover(g, kink, alpha, high)
-            if i < 0:
-                return moves
-            combined_row(K, theta, i, row)
-            j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, row, diag)
+            i, j, fall, bend = pair(
+                K, theta, g, kink, ridge, alpha, low, high, row, diag
+            )
             if j < 0:
                 return moves
             reach = min(fall / bend, room(alpha[i], 1.0, kink[i], low[i], high[i]))

@@ -251,8 +251,7 @@ def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
     linear, kink, ridge, low, high = dual
     cost = 0
     for _ in range(3):
-        inside = (alpha > low) & (alpha < high)
-        free = np.flatnonzero(inside & ((alpha != 0) | (kink == 0)))
+        free = dual.free(alpha)
         if not 0 < len(free) <= 3000:
             break
         cost += 1 + len(free) ** 3 // (200 * len(K))
@@ -260,9 +259,10 @@ def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
         part[np.diag_indices_from(part)] += ridge[free]
         slope = K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
         slope += kink[free] * np.sign(alpha[free])
-        step = _solve(part, -slope, bias)
-        if step is None:
+        found = bordered(part, -slope[:, None], bias)
+        if found is None:
             break
+        step = found[:, 0]
         end = np.where(step > 0, high[free], low[free])
         crossing = (kink[free] > 0) & (np.sign(step) == -np.sign(alpha[free]))
         end = np.where(crossing, 0.0, end)
@@ -275,19 +275,24 @@ def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
     return cost
 
 
-def _solve(system: Array, right: Array, bias: bool) -> Array | None:
-    """The minimizer of ½dᵀSd − rightᵀd, with Σd = 0 under a bias; None: singular."""
-    both = np.column_stack([right, np.ones(len(right))])
-    factor = factored(system)
+def bordered(system: Array, right: Array, bias: bool) -> Array | None:
+    """The minimizers of ½dᵀSd − rᵀd, a column each, with Σd = 0 under a bias.
+
+    None when rounding has made S indefinite beyond repair.
+    """
+    factor = _factored(system)
     if factor is None:
         return None
-    found = scipy.linalg.cho_solve(factor, both)
+    found = scipy.linalg.cho_solve(
+        factor, np.column_stack([right, np.ones(len(right))])
+    )
+    ones = found[:, -1]
     if bias:
-        found[:, 0] -= found[:, 1] * (np.sum(found[:, 0]) / np.sum(found[:, 1]))
-    return found[:, 0] if np.all(np.isfinite(found[:, 0])) else None
+        found -= np.outer(ones, np.sum(found, axis=0) / np.sum(ones))
+    return found[:, :-1] if np.all(np.isfinite(found)) else None
 
 
-def factored(system: Array) -> tuple[Array, bool] | None:
+def _factored(system: Array) -> tuple[Array, bool] | None:
     """A Cholesky factor of a matrix that rounding may have made indefinite."""
     size = float(np.trace(system)) / len(system)
     for jitter in (1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
@@ -302,13 +307,12 @@ def factored(system: Array) -> tuple[Array, bool] | None:
 
 def _ridge(K: Array, dual: Quadratic, bias: bool) -> Solution:
     """Squared loss: (K + 1/C) α + b = y, Σα = 0."""
-    both = np.column_stack([dual.linear, np.ones(len(K))])
-    factor = factored(K + np.diag(dual.ridge))
-    if factor is None:
+    found = bordered(K + np.diag(dual.ridge), dual.linear[:, None], bias)
+    if found is None:
         raise ArithmeticError("the kernel is too far from positive semi-definite")
-    found = scipy.linalg.cho_solve(factor, both)
-    b = float(np.sum(found[:, 0]) / np.sum(found[:, 1])) if bias else 0.0
-    alpha = found[:, 0] - b * found[:, 1]
+    alpha = found[:, 0]
+    rest = dual.linear - K @ alpha - dual.ridge * alpha
+    b = float(np.mean(rest)) if bias else 0.0
     g = K @ alpha + dual.ridge * alpha - dual.linear
     gap = float(np.sum((g + b) ** 2 / (2 * dual.ridge)))
     return Solution(alpha, b, gap, 0)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 
 from ..certificate import Certificate
 from ..problem import Problem
@@ -56,16 +55,9 @@ class Machine:
         return self.alpha
 
     @property
-    def linear(self) -> float:
-        """−C Σ V*(−α/C): the part of the dual that does not see the kernels."""
-        problem, alpha = self.problem, self.point
-        conjugates = problem.loss.conjugate(-alpha / problem.costs, problem.y)
-        return -float(problem.costs @ conjugates)
-
-    @property
     def J(self) -> float:
         alpha = self.point
-        return self.linear - 0.5 * float(alpha @ self.K @ alpha)
+        return self.problem.gain(alpha) - 0.5 * float(alpha @ self.K @ alpha)
 
     def iterate(self) -> Iterate:
         return Iterate(self.point, self.theta, info={"svm_solves": self.solves})
@@ -79,20 +71,13 @@ class Machine:
         problem, alpha = self.problem, self.point
         dual = problem.loss.quadratic(problem.y, problem.costs)
         assert dual is not None
-        inside = (alpha > dual.low) & (alpha < dual.high)
-        free = np.flatnonzero(inside & ((alpha != 0) | (dual.kink == 0)))
+        free = dual.free(alpha)
         if len(free) == 0:
             return np.zeros((len(which), len(which)))
         B = problem.grams.subset(which).matvec(alpha)[:, free].T
         system = self.K[np.ix_(free, free)] + np.diag(dual.ridge[free])
-        factor = svm.factored(system)
-        if factor is None:
+        columns = svm.bordered(system, B, problem.bias)
+        if columns is None:  # no curvature to be had: a linear model
             return np.zeros((len(which), len(which)))
-        columns = scipy.linalg.cho_solve(
-            factor, np.column_stack([B, np.ones(len(free))])
-        )
-        if problem.bias:
-            ones, total = columns[:, -1], np.sum(columns[:, -1])
-            columns -= np.outer(ones, np.sum(columns, axis=0) / total)
-        H = B.T @ columns[:, :-1]
+        H = B.T @ columns
         return np.asarray(0.5 * (H + H.T))

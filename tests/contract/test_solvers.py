@@ -75,7 +75,7 @@ def tolerance(name: str) -> float:
     return max(1e-6, solvers()[name].accuracy)
 
 
-def check(result, found, tol: float) -> None:
+def assert_meets(result, found, tol: float) -> None:
     """Certified, inside the reference interval, and with its weights where unique."""
     certificate = result.certificate
     assert result.status == "converged", result
@@ -112,7 +112,7 @@ def test_solver_meets_the_reference(solver, cell, cell_counter):
     found = stored(cell)
     assert found is not None, f"no stored reference for {cell.name}: make contract"
     tol = tolerance(solver)
-    check(solve(cell.problem(), solver, tol=tol, time_limit=18), found, tol)
+    assert_meets(solve(cell.problem(), solver, tol=tol, time_limit=18), found, tol)
     cell_counter("run")
 
 
@@ -149,5 +149,5 @@ def test_sonar_with_every_solver_that_can(p, C, cell_counter):
     found = reference.solve(problem, tol=1e-8)
     for solver in that_can(problem):
         tol = tolerance(solver)
-        check(solve(problem, solver, tol=tol, time_limit=10), found, tol)
+        assert_meets(solve(problem, solver, tol=tol, time_limit=10), found, tol)
         cell_counter("run")
