@@ -12,6 +12,7 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
     conjugate(v)    Ω*(v) = sup over u ≥ 0 of ⟨v, u⟩ − Ω(u)
     weights(u)      u / ∂Ω(u): the θ for which ½Σ u²/θ + const majorizes Ω at u
     prox(u, step)   argmin over z ≥ 0 of Ω(z) + Σ (z_m − u_m)²/(2 step_m)
+    prox_slope(u, step)   ∂prox/∂u over the kernels with prox > 0
     reach(v)        the largest s ≤ 1 for which Ω*(s v) is finite
     dual_weights(v) ∂Ω*(v) / v: the weights as a function of α, where Ω* is smooth
 
@@ -49,7 +50,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 INHERITED = (
     "value", "conjugate", "weights", "dual_weights", "reweight", "elasticities",
-    "prox", "reach", "rounding", "traits", "ball",
+    "prox", "prox_slope", "reach", "rounding", "traits", "ball",
 )  # fmt: skip
 
 
@@ -76,6 +77,10 @@ class Formulation:
         for name in ("value", "conjugate", "weights", "dual_weights", "prox", "reach"):
             if name in vars(cls):
                 setattr(cls, name, _guarded(name, vars(cls)[name]))
+
+    def closed(self, name: str) -> bool:
+        """Whether an operator has a closed form here, or is derived numerically."""
+        return getattr(type(self), name) is not getattr(Formulation, name)
 
     def penalty(self, u: Any) -> Any:
         """THE declaration: a convex CVXPY expression in u ≥ 0, increasing in u."""
@@ -120,11 +125,25 @@ class Formulation:
     def prox(self, u: Array, step: Array | float) -> Array:
         return np.maximum(self.epigraph(len(u)).prox(u, np.asarray(step)), 0.0)
 
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        """∂prox/∂u over the kernels with prox > 0; the others stay at 0.
+
+        At kinks, one element of the generalized Jacobian. Here by differences.
+        """
+        used = np.flatnonzero(self.prox(u, step) > 0)
+        J = np.empty((len(used), len(used)))
+        for place, m in enumerate(used):
+            h = 1e-5 * u[m]
+            move = h * (np.arange(len(u)) == m)
+            ahead, back = self.prox(u + move, step), self.prox(u - move, step)
+            J[:, place] = (ahead - back)[used] / (2 * h)
+        return J
+
     def reach(self, v: Array) -> float:
         with contextlib.suppress(DerivationError):  # at the very edge of the domain
             if np.isfinite(self.conjugate(v)):
                 return 1.0
-        if type(self).conjugate is Formulation.conjugate:
+        if not self.closed("conjugate"):
             # Interior-point values blow up at the edge: stay a hair inside.
             return min(1.0, self.epigraph(len(v)).reach(v) * (1 - 1e-9))
         finite = increasing_root(

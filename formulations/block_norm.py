@@ -15,6 +15,7 @@ from .norms import (
     norm,
     norm_gradient,
     prox_norm,
+    prox_norm_slope,
 )
 
 
@@ -101,6 +102,13 @@ class SquaredBlockNorm(Formulation):
             return prox_norm(u, step, q, slope=lambda N: N)
         # Moreau in the metric of the steps: u − step · prox of the dual at u/step.
         return u - step * prox_norm(u / step, 1 / step, dual_exponent(q), lambda N: N)
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        q, z = self.exponent, self.prox(u, step)
+        if q == INF:
+            return super().prox_slope(u, step)
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        return prox_norm_slope(z, step, q, slope=norm(z, q), curve=1.0)
 
 
 @dataclass(frozen=True)

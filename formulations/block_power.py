@@ -60,6 +60,12 @@ class BlockPower(Formulation):
         step = np.broadcast_to(np.asarray(step, float), u.shape)
         return power_step(np.asarray(u, float), 0.5 * self.q * step, self.q)
 
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        q, z = self.q, self.prox(u, step)
+        step, used = np.broadcast_to(np.asarray(step, float), u.shape), z > 0
+        curve = 0.5 * q * (q - 1) * z[used] ** (q - 2)
+        return np.diag(1 / (1 + step[used] * curve))
+
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
         return [cls(q) for q in (1.0, 4 / 3, 2.0, 3.0)]

@@ -63,6 +63,11 @@ class Box:
         scale = min(plus, minus) / max(plus, minus)
         return np.where((alpha > 0) == (plus > minus), scale * alpha, alpha)
 
+    def room(self, alpha: Array, step: Array, C: Array) -> float:
+        """The largest t for which α + t·step lies in the domain."""
+        low, high = self.ends(C)
+        return min(_room(high - alpha, step), _room(alpha - low, -step))
+
     def exact(self, alpha: Array, C: Array, bias: bool) -> Array:
         alpha = self.restore(alpha, C, bias)
         if not np.any(alpha):
@@ -77,6 +82,12 @@ class Box:
         if bias:
             k = _cancel(k, lowest, highest)
         return k * grid
+
+
+def _room(left: Array, step: Array) -> float:
+    """The largest t with t·step ≤ left, left ≥ 0."""
+    towards = step > 0
+    return float(np.min(left[towards] / step[towards], initial=np.inf))
 
 
 def _inward(end: Array, direction: int) -> Array:
@@ -125,6 +136,10 @@ class Simplex:
         own = np.zeros((len(self.y), self.k))
         own[np.arange(len(self.y)), self.y] = C
         return own - alpha
+
+    def room(self, alpha: Array, step: Array, C: Array) -> float:
+        """The largest t for which α + t·step lies in the domain."""
+        return _room(self.mass(alpha, C), step)
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
         C = np.broadcast_to(C, self.y.shape)

@@ -52,6 +52,11 @@ class ElasticNet(Formulation):
         shrunk = np.maximum(u - np.asarray(step) * self.l1_ratio, 0.0)
         return np.asarray(shrunk / (1 + np.asarray(step) * (1 - self.l1_ratio)))
 
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        used = u > step * self.l1_ratio
+        return np.diag(1 / (1 + step[used] * (1 - self.l1_ratio)))
+
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
         return [cls(0.5), cls(0.1), cls(0.0), cls(1.0)]

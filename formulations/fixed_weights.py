@@ -70,6 +70,10 @@ class FixedWeights(Formulation):
     def prox(self, u: Array, step: Array | float) -> Array:
         return np.asarray(u * self._theta / (self._theta + np.asarray(step)))
 
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        used = self.prox(u, step) > 0
+        return np.diag((self._theta / (self._theta + np.asarray(step)))[used])
+
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
         return [cls(1 / (1 + np.arange(M))), cls(np.arange(M) % 3)]

@@ -43,3 +43,6 @@ class GroupLasso(Formulation):
 
     def prox(self, u: Array, step: Array | float) -> Array:
         return np.maximum(u - step, 0.0)
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        return np.eye(int(np.count_nonzero(u > step)))

@@ -17,6 +17,7 @@ from .norms import (
     dual_exponent,
     norm,
     prox_norm,
+    prox_norm_slope,
 )
 
 
@@ -110,6 +111,15 @@ class Tikhonov(Formulation):
         dual = dual_exponent(q)
         cubic = lambda N: N**3 / (4 * self.mu)  # noqa: E731
         return u - step * prox_norm(u / step, 1 / step, dual, cubic)
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        z = self.prox(u, step)
+        N = norm(z, self.exponent)
+        if N == 0:
+            return np.zeros((0, 0))
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        slope = 4 / 3 * self._scale * N ** (1 / 3)
+        return prox_norm_slope(z, step, self.exponent, slope, slope / (3 * N))
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:

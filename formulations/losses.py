@@ -10,10 +10,16 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     value(f, y)         V(f_i, y_i)
     conjugate(a, y)     V*(a_i, y_i) = sup over f of ⟨a_i, f⟩ − V(f, y_i)
     gradient(f, y)      one subgradient of V(·, y_i) at f_i
-    prox(f, y, step)    argmin over z of V(z, y_i) + ‖z − f_i‖²/(2 step)
+    prox(f, y, step)    argmin over z of V(z, y_i) + ‖z − f_i‖²/(2 step_i)
     offset(f, y, C)     the bias b that minimizes Σ C_i V(f_i + b)
     domain(y)           the domain of V*, which must contain 0 (V is bounded below)
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
+
+`smoothness` is a Lipschitz constant of ∂V, where there is one. `steep` losses are twice
+differentiable with V*' infinite at the ends of its domain (or no ends); they give
+
+    inverse(a, y)       the f with V'(f, y_i) = a_i
+    root(a, y)          R with R Rᵀ = V''(f, y_i) there: (n,) or (n, k, k)
 
 Guarantee: the contract suite checks every closed form against its declaration.
 Reference: the conjugates are those of Kloft et al. (2011), table 4, derived anew.
@@ -29,7 +35,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog, minimize_scalar
-from scipy.special import expit, log_softmax, softmax, xlogy
+from scipy.special import expit, log_softmax, logit, softmax, xlogy
 
 from .base import check_range
 from .domains import Array, Box, Projected, Simplex, project_simplex
@@ -62,6 +68,8 @@ class Loss:
     labels: ClassVar[str] = "real"  # binary (−1/+1), real, ones, or classes (0 … k−1)
     exact: ClassVar[bool] = False  # closed forms good to a few units of rounding
     bias_allowed: ClassVar[bool] = True
+    smoothness: ClassVar[float | None] = None
+    steep: ClassVar[bool] = False
 
     def expression(self, f: Any, y: Array) -> Any:
         """THE declaration: n convex expressions, one per sample."""
@@ -100,8 +108,14 @@ class Loss:
     def gradient(self, f: Array, y: Array) -> Array:
         return self.epigraph(y).subgradient(f)
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
-        return self.epigraph(y).prox(f, np.asarray(step))
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
+        return self.epigraph(y).prox(f, _per_sample(step, f))
+
+    def inverse(self, a: Array, y: Array) -> Array:
+        raise TypeError(f"the {self.name} loss is not steep: V' has no inverse")
+
+    def root(self, a: Array, y: Array) -> Array:
+        raise TypeError(f"the {self.name} loss is not steep: V'' may vanish")
 
     def domain(self, y: Array) -> Box | Simplex | Projected:
         return _derived_domain(self, y.tobytes(), y.dtype.str)
@@ -165,6 +179,12 @@ def _crossing(points: Array, jumps: Array, slope: float) -> float:
     ends = points[order]
     flat = abs(after[first]) <= room and first + 1 < len(points)
     return float(0.5 * (ends[first] + ends[first + 1]) if flat else ends[first])
+
+
+def _per_sample(step: Array | float, f: Array) -> Array:
+    """A step, or one per sample, against predictions with one or with k outputs."""
+    step = np.asarray(step, float)
+    return step[:, None] if step.ndim == 1 and f.ndim == 2 else step
 
 
 def _snake(name: str) -> str:
@@ -300,7 +320,7 @@ class Hinge(Loss):
     def gradient(self, f: Array, y: Array) -> Array:
         return np.where(y * f < 1, -y, 0.0)
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         margin = y * f
         return y * np.where(
             margin >= 1, margin, np.minimum(margin + step, np.ones_like(margin))
@@ -335,6 +355,8 @@ class Logistic(Loss):
 
     labels: ClassVar[str] = "binary"
     exact: ClassVar[bool] = True
+    smoothness: ClassVar[float | None] = 0.25
+    steep: ClassVar[bool] = True
 
     def expression(self, f: Any, y: Array) -> Any:
         import cvxpy as cp
@@ -353,7 +375,7 @@ class Logistic(Loss):
     def gradient(self, f: Array, y: Array) -> Array:
         return -y * expit(-y * f)
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         # z = f + step·y·s with s = expit(−y z) in (0, 1): Newton inside that bracket.
         margin = y * f
         low, high = margin.copy(), margin + step
@@ -369,6 +391,13 @@ class Logistic(Loss):
             m = new
         return y * m
 
+    def inverse(self, a: Array, y: Array) -> Array:
+        return -y * logit(-a * y)
+
+    def root(self, a: Array, y: Array) -> Array:
+        t = -a * y
+        return np.sqrt(t * (1 - t))
+
     def domain(self, y: Array) -> Box:
         return Hinge().domain(y)
 
@@ -381,6 +410,8 @@ class Squared(Loss):
     """V = ½(f − y)²;  V*(a) = ½a² + a y."""
 
     exact: ClassVar[bool] = True
+    smoothness: ClassVar[float | None] = 1.0
+    steep: ClassVar[bool] = True
 
     def expression(self, f: Any, y: Array) -> Any:
         import cvxpy as cp
@@ -396,8 +427,14 @@ class Squared(Loss):
     def gradient(self, f: Array, y: Array) -> Array:
         return f - y
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         return (f + step * y) / (1 + step)
+
+    def inverse(self, a: Array, y: Array) -> Array:
+        return y + a
+
+    def root(self, a: Array, y: Array) -> Array:
+        return np.ones(len(y))
 
     def quadratic(self, y: Array, C: Array) -> Quadratic:
         return self._quadratic(y, C, 0.0, 1 / C)
@@ -433,7 +470,7 @@ class EpsInsensitive(Loss):
     def gradient(self, f: Array, y: Array) -> Array:
         return np.where(np.abs(f - y) > self.eps, np.sign(f - y), 0.0)
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         r = f - y
         excess = np.clip(np.abs(r) - self.eps, 0.0, step)
         return y + r - np.sign(r) * excess
@@ -455,6 +492,7 @@ class Huber(Loss):
 
     delta: float = 1.0
     exact: ClassVar[bool] = True
+    smoothness: ClassVar[float | None] = 1.0
 
     def __post_init__(self) -> None:
         check_range("Huber", "delta", self.delta, 1e-300, 1e300)
@@ -477,7 +515,7 @@ class Huber(Loss):
     def gradient(self, f: Array, y: Array) -> Array:
         return np.clip(f - y, -self.delta, self.delta)
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         r = f - y
         return f - step * np.clip(r / (1 + step), -self.delta, self.delta)
 
@@ -513,7 +551,7 @@ class Quantile(Loss):
     def gradient(self, f: Array, y: Array) -> Array:
         return np.where(f < y, -self.tau, np.where(f > y, 1 - self.tau, 0.0))
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         return f - np.clip(f - y, -step * self.tau, step * (1 - self.tau))
 
     def quadratic(self, y: Array, C: Array) -> Quadratic:
@@ -567,9 +605,9 @@ class MulticlassHinge(Loss):
         winner = np.argmax(f + 1 - Y, axis=1)
         return one_hot(winner, f.shape[1]) - Y
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         # Moreau: f/step minus the nearest point of the simplex, with margins inside.
-        Y = one_hot(y, f.shape[1])
+        Y, step = one_hot(y, f.shape[1]), _per_sample(step, f)
         g = project_simplex((f + step * Y + 1 - Y) / step, np.ones(len(y)))
         return f + step * (Y - g)
 
@@ -599,6 +637,8 @@ class Multinomial(Loss):
 
     labels: ClassVar[str] = "classes"
     exact: ClassVar[bool] = True
+    smoothness: ClassVar[float | None] = 0.5
+    steep: ClassVar[bool] = True
 
     def expression(self, f: Any, y: Array) -> Any:
         import cvxpy as cp
@@ -615,6 +655,16 @@ class Multinomial(Loss):
 
     def gradient(self, f: Array, y: Array) -> Array:
         return softmax(f, axis=1) - one_hot(y, f.shape[1])
+
+    def inverse(self, a: Array, y: Array) -> Array:
+        return np.log(a + one_hot(y, a.shape[1]))  # up to a constant per sample
+
+    def root(self, a: Array, y: Array) -> Array:
+        """diag(g) − g gᵀ = R Rᵀ with R = diag(√g) − g √gᵀ, as Σg = 1."""
+        g = a + one_hot(y, a.shape[1])
+        half = np.sqrt(g)
+        diagonal = half[:, :, None] * np.eye(a.shape[1])
+        return diagonal - g[:, :, None] * half[:, None, :]
 
     def domain(self, y: Array) -> Simplex:
         return Simplex(y, int(y.max()) + 1)
@@ -645,18 +695,19 @@ class Multinomial(Loss):
             b = b - step
         return b
 
-    def prox(self, f: Array, y: Array, step: float) -> Array:
+    def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         """Newton on z + step·softmax(z) = f + step·e_y, rows at once.
 
         The Jacobian I + step(diag g − g gᵀ) is at least I; halving keeps it downhill.
         """
+        step = np.broadcast_to(_per_sample(step, f), (len(f), 1))
         target = f + step * one_hot(y, f.shape[1])
         z = np.array(f, float)
 
         def merit(z: Array) -> Array:
             spread = np.sum((z - target) ** 2, axis=1) / 2
             peak = np.max(z, axis=1)
-            return spread + step * (
+            return spread + step[:, 0] * (
                 peak + np.log(np.sum(np.exp(z - peak[:, None]), axis=1))
             )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .base import Array, Formulation, check_range
 from .block_norm import SquaredBlockNorm
-from .norms import INF, block_exponent
+from .norms import INF, block_exponent, norm, prox_norm_slope
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ class WeightedLpNorm(SquaredBlockNorm):
     def prox(self, u: Array, step: Array | float) -> Array:
         root = self._root
         return root * super().prox(u / root, np.asarray(step) / root**2)
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        q, root, z = self.exponent, self._root, self.prox(u, step) / self._root
+        slope = prox_norm_slope(z, np.asarray(step) / root**2, q, norm(z, q), 1.0)
+        return root[:, None] * slope / root
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:

@@ -16,7 +16,15 @@ from .base import (
     check_partition,
     check_range,
 )
-from .norms import INF, declared_norm, dual_exponent, norm, norm_gradient
+from .norms import (
+    INF,
+    declared_norm,
+    dual_exponent,
+    newton_root,
+    norm,
+    norm_gradient,
+    positive_root,
+)
 
 
 class SquaredMixedNorm(Formulation):
@@ -75,8 +83,107 @@ class SquaredMixedNorm(Formulation):
                 theta[index] = total / slope * (u[index] / total) ** (2 - r)
         return theta
 
+    def closed(self, name: str) -> bool:
+        return super().closed(name) and (name != "prox" or self.exponents[0] == 1)
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        if not self.closed("prox"):
+            return super().prox(u, step)
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        return _prox_of_sums(u, step, self._owner(len(u)), self.exponents[1])
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        if not self.closed("prox"):
+            return super().prox_slope(u, step)
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        z, owner, s = self.prox(u, step), self._owner(len(u)), self.exponents[1]
+        used = np.flatnonzero(z > 0)
+        if len(used) == 0:
+            return np.zeros((0, 0))
+        T = np.bincount(owner, z, len(self.groups))
+        S = np.bincount(owner[used], step[used], len(self.groups))
+        prices = _slope_of_prices(T, S, s)  # ∂λ_j/∂u_k for every k in use of a group
+        inside = prices[np.ix_(owner[used], owner[used])]
+        return np.eye(len(used)) - step[used, None] * inside
+
+    def _owner(self, M: int) -> Array:
+        """The group of each kernel."""
+        owner = np.empty(M, int)
+        for j, group in enumerate(self.groups):
+            owner[list(group)] = j
+        return owner
+
     def rounding(self, M: int) -> float:
         return 2 * super().rounding(M)
+
+
+def _prox_of_sums(u: Array, step: Array, owner: Array, s: float) -> Array:
+    """argmin over z ≥ 0 of ½‖T‖_s² + Σ(z − u)²/(2 step), T_j = Σ_{k∈j} z_k.
+
+    z_k = (u_k − step_k λ_j)₊ with λ = N^{2−s} T^{s−1}, N = ‖T‖_s: for given N one root
+    per group, and a root in N. For s = ∞ the groups above N are cut down to it, and
+    Σλ = N. Strictly convex, so that there is one root however it is found.
+    """
+    count = int(np.max(owner)) + 1
+    largest = np.zeros(count)  # prices above which a group is empty
+    np.maximum.at(largest, owner, u / step)
+
+    def cut(price: Array) -> Array:
+        return np.maximum(u - step * price[owner], 0.0)
+
+    def sums(price: Array) -> tuple[Array, Array]:
+        """T, and −∂T/∂price."""
+        z = cut(price)
+        return np.bincount(owner, z, count), np.bincount(owner, step * (z > 0), count)
+
+    free, _ = sums(np.zeros(count))
+    if not np.any(free):
+        return np.zeros_like(u)
+
+    def price(N: float) -> Array:
+        def to_the_size(p: Array) -> tuple[Array, Array]:
+            T, fall = sums(p)
+            return N - T, fall
+
+        def balanced(p: Array) -> tuple[Array, Array]:
+            T, fall = sums(p)
+            scale = N ** (2 - s) * np.maximum(T, 1e-300) ** (s - 2)
+            return p - scale * T, 1 + (s - 1) * scale * fall
+
+        if s == 1:
+            return np.full(count, N)
+        if s < INF:
+            return newton_root(balanced, np.zeros(count), largest)
+        down = newton_root(to_the_size, np.zeros(count), largest)
+        return np.where(free > N, down, 0.0)
+
+    def excess(N: float) -> float:
+        prices = price(N)
+        return N - (float(np.sum(prices)) if s == INF else norm(sums(prices)[0], s))
+
+    if s == 2:  # the groups do not see each other
+        return cut(price(1.0))
+    top = norm(free, s) if s < INF else max(norm(free, s), float(np.sum(largest)))
+    return cut(price(positive_root(excess, top)))
+
+
+def _slope_of_prices(T: Array, S: Array, s: float) -> Array:
+    """∂λ_j/∂U_i of the prices above, U_i the sum of u over the kernels in use of i.
+
+    U − Sλ = T and λ = ∂½‖T‖_s² give ∂λ/∂U = (Q⁻¹ + S)⁻¹, Q the Hessian of ½‖T‖_s²; for
+    s = ∞ the largest groups share: U − Sλ = N for each of them, Σλ = N.
+    """
+    count, N = len(T), norm(T, s)
+    if s == INF:
+        tied = np.flatnonzero(T >= N * (1 - 1e-9))
+        out, inverse = np.zeros((count, count)), 1 / S[tied]
+        shared = np.outer(inverse, inverse) / (1 + np.sum(inverse))
+        out[np.ix_(tied, tied)] = np.diag(inverse) - shared
+        return out
+    x = T / N
+    curve = np.diag((s - 1) * np.where(T > 0, x, 1.0) ** (s - 2))
+    Q = curve + (2 - s) * np.outer(x ** (s - 1), x ** (s - 1))
+    return np.linalg.solve(np.eye(count) + Q * S, Q)
 
 
 @dataclass(frozen=True)

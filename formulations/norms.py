@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 Array = np.ndarray
 INF = float("inf")
@@ -85,13 +86,60 @@ def increasing_root(
     return 0.5 * (low + high)
 
 
+def newton_root(
+    function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array
+) -> Array:
+    """The same from values and slopes: Newton, halving where it leaves the bracket.
+
+    It starts from below: where the function is concave it never overshoots.
+    """
+    low, high = np.array(low, float), np.array(high, float)
+    x = low.copy()
+    for _ in range(200):
+        value, slope = function(x)
+        high, low = np.where(value > 0, x, high), np.where(value > 0, low, x)
+        with np.errstate(all="ignore"):
+            new = x - value / slope
+        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        still = (np.abs(new - x) > 1e-13 * np.abs(x)) & (low < high) & (value != 0)
+        x = new
+        if not np.any(still):
+            break
+    return x
+
+
 def power_step(u: Array, weight: Array, q: float) -> Array:
-    """z ≥ 0 with z + weight z^(q−1) = u, elementwise (q = 1: soft threshold)."""
+    """z ≥ 0 with z + weight z^(q−1) = u, elementwise (q = 1: soft threshold).
+
+    In t = log z the logarithm of the left side is convex with slopes between 1 and
+    q − 1, and either term alone gives a start above the root: Newton descends to it.
+    """
     if q == 1:
         return np.maximum(u - weight, 0.0)
     if q == 2:
         return np.asarray(u / (1 + weight))
-    return increasing_root(lambda z: z + weight * z ** (q - 1) - u, np.zeros_like(u), u)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        top, scale = np.log(u), np.broadcast_to(np.log(weight), np.shape(u))
+        t = np.minimum(top, (top - scale) / (q - 1))
+        for _ in range(100):
+            plain, power = np.exp(t - top), np.exp(scale + (q - 1) * t - top)
+            both = plain + power
+            step = both * np.log(both) / (plain + (q - 1) * power)
+            t = t - np.where(np.isfinite(step), np.maximum(step, 0.0), 0.0)
+            if not np.any(step > 4e-16 * (1 + np.abs(t))):
+                break
+        return np.where(u > 0, np.exp(t), 0.0)
+
+
+def positive_root(function: Callable[[float], float], top: float) -> float:
+    """Where a function that is ≥ 0 at the top and < 0 near 0 vanishes (Brent)."""
+    low = 1e-3 * top
+    while function(low) >= 0:
+        top, low = low, 1e-3 * low
+        if low < 1e-290:
+            return 0.0
+    found = brentq(function, low, top, xtol=1e-300, rtol=1e-15)
+    return float(found)
 
 
 def prox_norm(
@@ -110,6 +158,24 @@ def prox_norm(
     def at(N: float) -> Array:
         return power_step(u, step * slope(N) * N ** (1 - q), q)
 
-    excess = np.vectorize(lambda N: N - norm(at(N), q) if N > 0 else -1.0)
-    N = float(increasing_root(excess, np.zeros(()), np.asarray(top)))
+    N = positive_root(lambda N: N - norm(at(N), q), top)
     return at(N) if N > 0 else np.zeros_like(u)
+
+
+def prox_norm_slope(
+    z: Array, step: Array, q: float, slope: float, curve: float
+) -> Array:
+    """∂z/∂u of z = prox_norm(u) over z > 0, from z: (I + step ∇²φ(‖z‖_q))⁻¹.
+
+    slope = φ'(N), curve = φ''(N). The Hessian is a diagonal and a rank-one term.
+    """
+    used = z > 0
+    if not np.any(used):
+        return np.zeros((0, 0))
+    N = norm(z, q)
+    x, step = z[used] / N, step[used]
+    bend = slope * (q - 1) / N
+    outer, inverse = x ** (q - 1), 1 / (1 + step * bend * x ** (q - 2))
+    left = inverse * step * outer
+    rank = (curve - bend) / (1 + (curve - bend) * float(outer @ left))
+    return np.diag(inverse) - rank * np.outer(left, inverse * outer)

@@ -170,7 +170,14 @@ class GramStack:
         return self._multiply(A[None], A.shape)
 
     def apply(self, B: Array) -> Array:
-        return self._multiply(np.asarray(B, float), B.shape[1:])
+        B = np.asarray(B, float)
+        used = np.flatnonzero(np.any(B.reshape(self.M, -1) != 0, axis=1))
+        if len(used) == self.M:
+            return self._multiply(B, B.shape[1:])
+        out = np.zeros(B.shape)  # kernels with no coefficients are not touched
+        if len(used):
+            out[used] = self.subset(used).apply(B[used])
+        return out
 
     def _multiply(self, blocks: Array, shape: tuple[int, ...]) -> Array:
         columns = blocks.reshape(len(blocks), self.n, -1)

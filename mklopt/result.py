@@ -47,13 +47,20 @@ class Result:
 
     @cached_property
     def weights(self) -> Array:
-        """θ = u / ∂Ω(u) at the primal point, u_m = ‖w_m‖: the weights it speaks for.
+        """The kernel weights at this point: θ_m = ‖w_m‖ / ‖α‖_{K_m} at the optimum.
 
-        The θ that the solver ended with is certificate.weights; at the optimum they
-        agree, and before it these are the closer ones.
+        Where Ω* is smooth they are a function of α, ∂Ω*(v)/v, which is the sharper one:
+        α settles before the weights do, above all where the loss outweighs Ω. Elsewhere
+        they are u / ∂Ω(u), u_m = ‖w_m‖. The θ that the solver ended with is
+        certificate.weights.
         """
-        theta = self.problem.formulation.weights(self.certificate.norms)
-        given = self.certificate.weights  # an unused kernel may have no finite weight
+        formulation, found = self.problem.formulation, self.certificate
+        if "smooth_dual" in formulation.traits:
+            v = np.sqrt(np.maximum(self.problem.grams.quad(found.alpha), 0.0))
+            theta = formulation.dual_weights(v)
+        else:
+            theta = formulation.weights(found.norms)
+        given = found.weights  # an unused kernel may have no finite weight
         return np.where(np.isfinite(theta), theta, 0.0 if given is None else given)
 
     @property

@@ -107,12 +107,7 @@ def machine(problem: Problem, K: Array, alpha: Array) -> tuple[Array, float]:
     b = float(loss.offset(K @ alpha, y, C)) if problem.bias else 0.0
 
     def prox(x: Array) -> Array:
-        # Per-sample C: one call per distinct value.
-        z = np.empty(n)
-        for value in np.unique(C):
-            mine = value == C
-            z[mine] = loss.prox(x[mine], y[mine], float(gamma * value))
-        return z
+        return loss.prox(x, y, gamma * C)
 
     def mismatch(alpha: Array, b: float) -> Array:
         f = K @ alpha + b

@@ -68,9 +68,10 @@ class Solver:
             name = problem.formulation.name
             return f"{name} is not {' and '.join(t.replace('_', ' ') for t in missing)}"
         quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
-        if problem.loss.name not in self.losses and not (
-            quadratic and "quadratic" in self.losses
-        ):
+        kinds = {problem.loss.name, "any"} | ({"quadratic"} if quadratic else set())
+        if problem.loss.smoothness is not None:
+            kinds.add("smooth")
+        if not kinds & self.losses:
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
             return "it needs bias=True" if True in self.bias else "it needs bias=False"
@@ -132,11 +133,41 @@ def first_dual(problem: Problem) -> Array:
     return alpha * min(1.0, max(gain, 0.0) / max(2 * price, 1e-300))
 
 
+def coefficients_of(problem: Problem, start: Any) -> tuple[Array, Array, Any]:
+    """Coefficients (M, n[, k]), α and bias to begin with, for solvers of the primal.
+
+    From a result, from (weights, dual), or w = 0 with the best bias and the α it asks.
+    """
+    if start is None:
+        f, C = np.zeros(problem.shape), problem.costs
+        bias = problem.loss.offset(f, problem.y, C) if problem.bias else 0.0
+        slope = problem.loss.gradient(f + bias, problem.y)
+        alpha = -slope * (C if f.ndim == 1 else C[:, None])
+        return np.zeros((problem.grams.M, *problem.shape)), alpha, bias
+    theta, alpha = _given(problem, start)
+    bias = getattr(start, "bias", 0.0) if problem.bias else 0.0
+    if alpha is None:
+        raise ValueError("start: give the dual with the weights, (weights, dual)")
+    certificate = getattr(start, "certificate", None)
+    if certificate is not None:
+        return certificate.expansion, alpha, bias
+    return np.multiply.outer(theta, alpha), alpha, bias
+
+
 def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
     """Weights and α to begin with: from a result, from (weights, dual), or uniform."""
     if start is None:
         theta = problem.formulation.weights(np.ones(problem.grams.M))
         return np.where(np.isfinite(theta), theta, 1.0), None
+    theta, alpha = _given(problem, start)
+    if not np.any(theta):
+        return beginning(problem, None)[0], alpha
+    # A weight of 0 would stay 0 in every multiplicative step.
+    return np.maximum(theta, 1e-4 * np.max(theta)), alpha
+
+
+def _given(problem: Problem, start: Any) -> tuple[Array, Array | None]:
+    """Weights and α of a start, checked."""
     if isinstance(start, tuple) and len(start) == 2:
         theta, alpha = start
     elif hasattr(start, "weights") and hasattr(start, "dual"):
@@ -158,7 +189,4 @@ def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
             raise ValueError(
                 f"start: the dual must be finite, of shape {problem.shape}"
             )
-    if not np.any(theta):
-        return beginning(problem, None)[0], alpha
-    # A weight of 0 would stay 0 in every multiplicative step.
-    return np.maximum(theta, 1e-4 * np.max(theta)), alpha
+    return theta, alpha
