@@ -13,6 +13,7 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     prox(f, y, step)    argmin over z of V(z, y_i) + ‖z − f_i‖²/(2 step_i)
     offset(f, y, C)     the bias b that minimizes Σ C_i V(f_i + b)
     domain(y)           the domain of V*, which must contain 0 (V is bounded below)
+    curvature(f, y)     V''(f_i, y_i), where V is twice differentiable nearly everywhere
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
 
 `smoothness` is a Lipschitz constant of ∂V, where there is one. `steep` losses are twice
@@ -40,7 +41,7 @@ from scipy.special import expit, log_softmax, logit, softmax, xlogy
 from .base import check_range
 from .domains import Array, Box, Projected, Simplex, project_simplex
 from .epigraph import Epigraph, split
-from .norms import increasing_root
+from .norms import increasing_root, newton_root
 
 INF = float("inf")
 EDGE = 4e-16  # how far rounding may carry a dual variable past the end of its interval
@@ -111,6 +112,9 @@ class Loss:
     def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         return self.epigraph(y).prox(f, _per_sample(step, f))
 
+    def curvature(self, f: Array, y: Array) -> Array:
+        raise TypeError(f"the {self.name} loss states no V''")
+
     def inverse(self, a: Array, y: Array) -> Array:
         raise TypeError(f"the {self.name} loss is not steep: V' has no inverse")
 
@@ -131,7 +135,12 @@ class Loss:
         reach = 1.0
         while (slope(-reach) > 0 or slope(reach) < 0) and reach < 2.0**60:
             reach *= 2
-        b = float(increasing_root(slope, np.asarray(-reach), np.asarray(reach)))
+        low, high = np.asarray(-reach), np.asarray(reach)
+        if type(self).curvature is Loss.curvature:
+            b = float(increasing_root(slope, low, high))
+        else:
+            both = lambda b: (slope(b), C @ self.curvature(f + b, y))  # noqa: E731
+            b = float(newton_root(both, low, high))
         nearby = (b, np.nextafter(b, -INF), np.nextafter(b, INF))
         return float(min(nearby, key=total))
 
@@ -391,6 +400,9 @@ class Logistic(Loss):
             m = new
         return y * m
 
+    def curvature(self, f: Array, y: Array) -> Array:
+        return expit(f) * expit(-f)
+
     def inverse(self, a: Array, y: Array) -> Array:
         return -y * logit(-a * y)
 
@@ -514,6 +526,9 @@ class Huber(Loss):
 
     def gradient(self, f: Array, y: Array) -> Array:
         return np.clip(f - y, -self.delta, self.delta)
+
+    def curvature(self, f: Array, y: Array) -> Array:
+        return np.where(np.abs(f - y) < self.delta, 1.0, 0.0)
 
     def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         r = f - y

@@ -20,10 +20,8 @@ from .norms import (
     INF,
     declared_norm,
     dual_exponent,
-    newton_root,
     norm,
     norm_gradient,
-    positive_root,
 )
 
 
@@ -89,8 +87,13 @@ class SquaredMixedNorm(Formulation):
     def prox(self, u: Array, step: Array | float) -> Array:
         if not self.closed("prox"):
             return super().prox(u, step)
+        from .sums import prices  # numba: only when it is needed
+
         step = np.broadcast_to(np.asarray(step, float), u.shape)
-        return _prox_of_sums(u, step, self._owner(len(u)), self.exponents[1])
+        order = np.concatenate([np.array(group) for group in self.groups])
+        ends = np.cumsum([0, *map(len, self.groups)])
+        found = prices(u[order], step[order], ends, float(self.exponents[1]))
+        return np.maximum(u - step * found[self._owner(len(u))], 0.0)
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         if not self.closed("prox"):
@@ -117,58 +120,8 @@ class SquaredMixedNorm(Formulation):
         return 2 * super().rounding(M)
 
 
-def _prox_of_sums(u: Array, step: Array, owner: Array, s: float) -> Array:
-    """argmin over z ≥ 0 of ½‖T‖_s² + Σ(z − u)²/(2 step), T_j = Σ_{k∈j} z_k.
-
-    z_k = (u_k − step_k λ_j)₊ with λ = N^{2−s} T^{s−1}, N = ‖T‖_s: for given N one root
-    per group, and a root in N. For s = ∞ the groups above N are cut down to it, and
-    Σλ = N. Strictly convex, so that there is one root however it is found.
-    """
-    count = int(np.max(owner)) + 1
-    largest = np.zeros(count)  # prices above which a group is empty
-    np.maximum.at(largest, owner, u / step)
-
-    def cut(price: Array) -> Array:
-        return np.maximum(u - step * price[owner], 0.0)
-
-    def sums(price: Array) -> tuple[Array, Array]:
-        """T, and −∂T/∂price."""
-        z = cut(price)
-        return np.bincount(owner, z, count), np.bincount(owner, step * (z > 0), count)
-
-    free, _ = sums(np.zeros(count))
-    if not np.any(free):
-        return np.zeros_like(u)
-
-    def price(N: float) -> Array:
-        def to_the_size(p: Array) -> tuple[Array, Array]:
-            T, fall = sums(p)
-            return N - T, fall
-
-        def balanced(p: Array) -> tuple[Array, Array]:
-            T, fall = sums(p)
-            scale = N ** (2 - s) * np.maximum(T, 1e-300) ** (s - 2)
-            return p - scale * T, 1 + (s - 1) * scale * fall
-
-        if s == 1:
-            return np.full(count, N)
-        if s < INF:
-            return newton_root(balanced, np.zeros(count), largest)
-        down = newton_root(to_the_size, np.zeros(count), largest)
-        return np.where(free > N, down, 0.0)
-
-    def excess(N: float) -> float:
-        prices = price(N)
-        return N - (float(np.sum(prices)) if s == INF else norm(sums(prices)[0], s))
-
-    if s == 2:  # the groups do not see each other
-        return cut(price(1.0))
-    top = norm(free, s) if s < INF else max(norm(free, s), float(np.sum(largest)))
-    return cut(price(positive_root(excess, top)))
-
-
 def _slope_of_prices(T: Array, S: Array, s: float) -> Array:
-    """∂λ_j/∂U_i of the prices above, U_i the sum of u over the kernels in use of i.
+    """∂λ_j/∂U_i of the prices of sums.py, U_i the sum of u over the used kernels of i.
 
     U − Sλ = T and λ = ∂½‖T‖_s² give ∂λ/∂U = (Q⁻¹ + S)⁻¹, Q the Hessian of ½‖T‖_s²; for
     s = ∞ the largest groups share: U − Sλ = N for each of them, Σλ = N.

@@ -72,7 +72,7 @@ def table(n: int, M: int, cases: list[tuple[float, float]], names: list[str]) ->
         row = (f"{theirs / one:.1f}", "1", "", "", f"{gap:.1e}", "own stop")
         out.add_row(what, "[dim]SVC[/dim]", *row)
         for name in [s for s in that_can(problem) if s in names]:
-            tol = max(1e-6, solvers()[name].accuracy)
+            tol = max(1e-6, solvers()[name].promise(problem))
             begun = time.perf_counter()
             found = solve(problem, name, tol=tol, time_limit=LIMIT * one + 2)
             took = time.perf_counter() - begun

@@ -12,6 +12,7 @@ sentence names those that can.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,9 +56,10 @@ class Solver:
     name: str
     steps: Callable[..., Steps]
     needs: frozenset[str]  # traits of the formulation, all of them
-    losses: frozenset[str]  # names, or "quadratic": every loss with a quadratic dual
+    losses: frozenset[str]  # names, or kinds: "any", "smooth" (a Lipschitz gradient),
+    #                         "quadratic" (a quadratic dual)
     bias: frozenset[bool]  # with a bias, without, or both
-    accuracy: float  # the relative gap it reaches on problems of ordinary size
+    accuracy: float | Callable[[Problem], float]  # see promise
     reference: str
     guarantee: str
 
@@ -77,6 +79,10 @@ class Solver:
             return "it needs bias=True" if True in self.bias else "it needs bias=False"
         return ""
 
+    def promise(self, problem: Problem) -> float:
+        """The relative gap it reaches on problems of ordinary size; inf: no promise."""
+        return self.accuracy(problem) if callable(self.accuracy) else self.accuracy
+
     def options(self) -> dict[str, Any]:
         """Its options and their defaults."""
         import inspect
@@ -95,7 +101,7 @@ def solver(
     needs: set[str] | None = None,
     losses: set[str] | None = None,
     bias: set[bool] | None = None,
-    accuracy: float = 1e-6,
+    accuracy: float | Callable[[Problem], float] = 1e-6,
     reference: str = "",
     guarantee: str = "",
 ) -> Callable[[Callable[..., Steps]], Solver]:
@@ -116,6 +122,11 @@ def solver(
         return found
 
     return register
+
+
+def up_to_C(most: float, accuracy: float) -> Callable[[Problem], float]:
+    """A promise for well-conditioned problems: every C at most so large."""
+    return lambda problem: accuracy if np.max(problem.costs) <= most else math.inf
 
 
 def first_dual(problem: Problem) -> Array:

@@ -39,6 +39,7 @@ from .lagrangian import Gammas, Lagrangian, Point
 
 Array = np.ndarray
 MOST = 50  # steps of Newton's method for one proximal step
+TOLERATED = 0.1  # of the gap: by how much a step may raise the objective
 LONG = 0.5  # seconds after which an unfinished step is shown
 LONGER = 1.1  # a kernel counts as promising if a ρ so much longer would use it
 STEEPEST = 1e6  # γ in units of the solution: beyond it β + γρ forgets β
@@ -63,7 +64,7 @@ SCHEDULES = {
 @solver(
     "spicy",
     losses={"any"},
-    accuracy=1e-8,
+    accuracy=lambda problem: 1e-8 if problem.loss.steep else 1e-7,
     reference="suzuki2009",
     guarantee="superlinear as the penalties grow; the objective never rises",
 )
@@ -88,11 +89,12 @@ def spicy(
     point, steps = None, 0
     best: tuple[float, ...] = (np.inf, np.inf, np.inf)
     while True:
+        before, close = certificate.primal, precision
         point = lagrangian.enter(promising(lagrangian, certificate), rho, point)
         while True:
             shown = time.perf_counter()
-            for _ in range(MOST):
-                solved = lagrangian.unsolved(point) <= precision**2
+            for count in range(MOST):
+                solved = count > 0 and lagrangian.unsolved(point) <= close**2
                 if solved:
                     break
                 point, steps = lagrangian.newton(point), steps + 1
@@ -101,11 +103,14 @@ def spicy(
                     shown = time.perf_counter()
             certificate = yield shown_at(lagrangian, point, steps)
             late = latecomers(lagrangian, point, certificate)
-            if len(late) == 0:
+            rises = certificate.primal - before > TOLERATED * certificate.gap
+            if len(late):
+                work = np.union1d(lagrangian.work, late)
+                point = lagrangian.enter(work, point.rho, point)
+            elif solved and rises:  # no proximal step does: this one is too rough
+                close = 0.1 * close
+            else:
                 break
-            point = lagrangian.enter(
-                np.union1d(lagrangian.work, late), point.rho, point
-            )
         rho = point.rho
         if solved:
             found = lagrangian.residuals(point)

@@ -58,7 +58,7 @@ def pairs():
 
 @pytest.mark.parametrize("problem, solver", list(pairs()))
 def test_a_right_answer_in_time(problem, solver):
-    tol = max(1e-6, solvers()[solver].accuracy)
+    tol = max(1e-6, solvers()[solver].promise(problem))
     begun = time.perf_counter()
     result = solve(problem, solver, tol=tol, time_limit=1.0)
     assert time.perf_counter() - begun < 2.0

@@ -1,0 +1,51 @@
+"""FISTA: the accelerated form of ISTA, with restarts.
+
+Problem. Any formulation, any loss with a Lipschitz gradient.
+
+Algorithm (Beck and Teboulle 2009, section 4). The step of ista.py from a point ahead,
+Y = W_t + ((a_t − 1)/a_{t+1})(W_t − W_{t−1}), a_{t+1} = (1 + √(1 + 4a_t²))/2. Restarted
+(a = 1) where the momentum points uphill, ⟨Y − W_{t+1}, W_{t+1} − W_t⟩ > 0 (O'Donoghue
+and Candès 2015): without it the iterates oscillate, with it convergence is linear where
+the objective is strongly convex near the solution.
+
+Guarantee. F(W_t) − F* ≤ 2L ‖W_0 − W*‖² / (t + 1)² without restarts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..problem import Problem
+from .base import Steps, coefficients_of, solver, up_to_C
+from .forward import OFTEN, Forward, begin, checked
+
+
+@solver(
+    "fista",
+    losses={"smooth"},
+    accuracy=up_to_C(1.0, 1e-6),
+    reference="suzuki2009",
+    guarantee="F(W_t) − F* ≤ 2L‖W_0 − W*‖²/(t + 1)² without restarts",
+)
+def fista(
+    problem: Problem,
+    *,
+    start: Any = None,
+    backtracking: bool = True,
+    restart: bool = True,
+) -> Steps:
+    forward = Forward(problem, checked(backtracking))
+    W = begin(problem, coefficients_of(problem, start)[0])
+    Y, a = W, 1.0
+    while True:
+        yield forward.iterate(W)
+        for _ in range(OFTEN):
+            new = forward.step(Y)
+            uphill = Y.minus(new).inner(new.minus(W)) > 0
+            if restart and uphill:
+                Y, a = new, 1.0
+            else:
+                longer = 0.5 * (1 + math.sqrt(1 + 4 * a * a))
+                Y, a = new.ahead(W, (a - 1) / longer), longer
+            W = new
