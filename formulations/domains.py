@@ -57,7 +57,8 @@ class Box:
         plus, minus = np.sum(alpha[alpha > 0]), -np.sum(alpha[alpha < 0])
         if abs(plus - minus) <= len(alpha) * 2.0**-52 * plus:  # as balanced as floats
             return alpha
-        if min(plus, minus) < 0.5 * max(plus, minus):
+        fixed = np.any(low > 0) or np.any(high < 0)  # 0 is not in it: no rescaling
+        if fixed or min(plus, minus) < 0.5 * max(plus, minus):
             return _shift(alpha, low, high)
         # Rescaling the heavier side keeps signs and zeros; it always stays in the box.
         scale = min(plus, minus) / max(plus, minus)

@@ -104,7 +104,7 @@ class WeightedLpNorm(SquaredBlockNorm):
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         q, root, z = self.exponent, self._root, self.prox(u, step) / self._root
         slope = prox_norm_slope(z, np.asarray(step) / root**2, q, norm(z, q), 1.0)
-        return root[:, None] * slope / root
+        return root[z > 0, None] * slope / root[z > 0]
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:

@@ -11,6 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "C_zero": "zero",
     "Certificate": "certificate",
     "GramStack": "grams",
     "Problem": "problem",
@@ -19,6 +20,7 @@ _HOME = {
     "certify": "certificate",
     "formulation": "formulations",
     "loss": "formulations",
+    "path": "paths",
     "solve": "run",
     "solver": "solvers",
 }

@@ -12,8 +12,10 @@ from .exact import Reference, at_weights, solve, solve_dual
 from .polish import polish, solve_sharply
 from .programs import dual, primal
 from .store import Store
+from .zero import C_zero
 
 __all__ = [
+    "C_zero",
     "Reference",
     "Store",
     "at_weights",

@@ -127,7 +127,7 @@ def solve(
         raise ValueError("options belong to a solver: name it with solver=")
     start = time.perf_counter()
     _installed(solver)
-    parts = factors(problem)
+    parts = factors(problem.grams)
     program = primal(problem, parts)
     best: Certificate | None = None
     used, weights, said = "", np.zeros(problem.grams.M), []

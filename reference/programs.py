@@ -20,6 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from ..formulations.epigraph import split
+from ..grams import GramStack
 from ..problem import Problem
 
 Array = np.ndarray
@@ -47,19 +48,19 @@ class Program:
         return np.array([np.linalg.norm(w[part]) for part in self.slices])
 
 
-def factors(problem: Problem, drop: float = 1e-13) -> list[Array]:
+def factors(grams: GramStack, drop: float = 1e-13) -> list[Array]:
     """L_m with K_m = L_m L_mᵀ, without the directions that rounding made up.
 
     Narrow factors make small programs. What is dropped shows in the certificate, which
     looks at K_m itself.
     """
-    if problem.grams.factors is not None:
-        given = problem.grams.factors
+    if grams.factors is not None:
+        given = grams.factors
         if all(L.shape[1] <= L.shape[0] for L in given):
             return list(given)
     found = []
-    for m, shift in enumerate(problem.grams.shift):
-        K = problem.grams.kernel(m)
+    for m, shift in enumerate(grams.shift):
+        K = grams.kernel(m)
         values, vectors = scipy.linalg.eigh(K)
         if values[0] < -1e-8 * max(values[-1], -values[0]):
             raise ValueError(
@@ -76,12 +77,12 @@ def factors(problem: Problem, drop: float = 1e-13) -> list[Array]:
     return found
 
 
-def _blocks(parts: list[Array]) -> tuple[Array, list[slice]]:
+def stacked(parts: list[Array]) -> tuple[Array, list[slice]]:
     ends = np.cumsum([0] + [L.shape[1] for L in parts])
     return np.hstack(parts), [slice(a, b) for a, b in pairwise(ends)]
 
 
-def _norms_below(blocks: Any, slices: list[slice], bounds: Any) -> list:
+def norms_below(blocks: Any, slices: list[slice], bounds: Any) -> list:
     """‖block_m‖ ≤ bound_m, Frobenius norms where there are several outputs."""
     import cvxpy as cp
 
@@ -95,7 +96,7 @@ def primal(problem: Problem, parts: list[Array] | None = None) -> Program:
     """The primal as a CVXPY problem, with f as explicit variables."""
     import cvxpy as cp
 
-    L, slices = _blocks(factors(problem) if parts is None else parts)
+    L, slices = stacked(factors(problem.grams) if parts is None else parts)
     many = problem.shape[1:]
     w, f = cp.Variable((L.shape[1], *many)), cp.Variable(problem.shape)
     u = cp.Variable(problem.grams.M, nonneg=True)
@@ -105,7 +106,7 @@ def primal(problem: Problem, parts: list[Array] | None = None) -> Program:
     penalty, extra = split(problem.formulation.penalty(u))
     losses, loss_extra = split(problem.loss.expression(f, problem.y))
     objective = problem.costs @ losses + penalty
-    constraints = [link, *_norms_below(w, slices, u), *extra, *loss_extra]
+    constraints = [link, *norms_below(w, slices, u), *extra, *loss_extra]
     return Program(
         cp.Problem(cp.Minimize(objective), constraints), link, w, bias, slices
     )
@@ -129,7 +130,7 @@ def machine(problem: Problem, theta: Array) -> Program:
     """
     import cvxpy as cp
 
-    parts = factors(problem)
+    parts = factors(problem.grams)
     F = np.hstack([np.sqrt(t) * L for t, L in zip(theta, parts) if t > 0])
     many = problem.shape[1:]
     z, f = cp.Variable((F.shape[1], *many)), cp.Variable(problem.shape)
@@ -144,7 +145,7 @@ def dual(problem: Problem, parts: list[Array] | None = None) -> Program:
     """The dual as a CVXPY problem, derived from the declarations alone."""
     import cvxpy as cp
 
-    L, slices = _blocks(factors(problem) if parts is None else parts)
+    L, slices = stacked(factors(problem.grams) if parts is None else parts)
     alpha = cp.Variable(problem.shape)
     v = cp.Variable(problem.grams.M, nonneg=True)
     loss_epigraph = problem.loss.epigraph(problem.y)
@@ -154,7 +155,7 @@ def dual(problem: Problem, parts: list[Array] | None = None) -> Program:
     penalty, penalty_cones = problem.formulation.epigraph(
         problem.grams.M
     ).support_program(v, -np.ones(1))
-    cones = _norms_below(L.T @ alpha, slices, v)
+    cones = norms_below(L.T @ alpha, slices, v)
     balance = [cp.sum(alpha, axis=0) == 0] if problem.bias else []
     constraints = [*loss_cones, *penalty_cones, *cones, *balance]
     return Program(cp.Problem(cp.Maximize(-loss - penalty), constraints), alpha)

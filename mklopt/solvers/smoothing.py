@@ -23,6 +23,7 @@ from .newton import System, per_sample
 Array = np.ndarray
 FROM_THE_EDGE = 0.99  # of the way to the edge of the domain, a step goes at most
 DAMPING = 0.1
+TINY = 1e-6
 
 
 def column(costs: Array, shape: tuple[int, ...]) -> Array:
@@ -83,7 +84,11 @@ class Kinked:
         self.C = column(problem.costs, problem.shape)
 
     def inside(self, rho: Array) -> Array:
-        return self.problem.feasible(rho)
+        """The slopes f asks for, as near to ρ as can be: C may have changed."""
+        kept, self.gamma = self.gamma, TINY * self.gamma
+        rho = rho + (self.point(rho) - self.f) / self.gamma
+        self.gamma = kept
+        return rho
 
     def _prox(self, x: Array) -> Array:
         problem = self.problem

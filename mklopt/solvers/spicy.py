@@ -42,6 +42,7 @@ MOST = 50  # steps of Newton's method for one proximal step
 TOLERATED = 0.1  # of the gap: by how much a step may raise the objective
 LONG = 0.5  # seconds after which an unfinished step is shown
 LONGER = 1.1  # a kernel counts as promising if a ρ so much longer would use it
+WARM = {True: 1000.0, False: 10.0}  # γ from a start, for steep and for kinked losses
 STEEPEST = 1e6  # γ in units of the solution: beyond it β + γρ forgets β
 
 
@@ -81,11 +82,14 @@ def spicy(
 ) -> Steps:
     rule = _rule(schedule, growth)
     units = Units(problem)
-    gammas = units.gammas(gamma, gamma_bias, gamma_loss)
+    warm = 1.0 if start is None else WARM[problem.loss.steep]
+    gammas = units.gammas(warm * gamma, warm * gamma_bias, warm * gamma_loss)
     B, rho, bias = coefficients_of(problem, start)
     certificate = yield Iterate(rho, coefficients=B)
     lagrangian = Lagrangian(problem, gammas, B, bias)
-    rho = lagrangian.side.inside(certificate.shrink * certificate.alpha)
+    rho = lagrangian.side.inside(certificate.alpha)
+    if start is None:
+        rho = certificate.shrink * rho
     point, steps = None, 0
     best: tuple[float, ...] = (np.inf, np.inf, np.inf)
     while True:
