@@ -98,6 +98,13 @@ class VSKL(SquaredMixedNorm):
     def exponents(self) -> tuple[float, float]:
         return 1.0, 2 * self.q
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return super().traits | {"simplices"}
+
+    def simplices(self, M: int) -> tuple[Groups, float]:
+        return self.groups, self.q  # type: ignore[return-value]
+
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
         return [cls(thirds(M), q) for q in (1.0, 2.0, INF)]
