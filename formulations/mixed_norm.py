@@ -131,6 +131,11 @@ class Composite(SquaredMixedNorm):
     def exponents(self) -> tuple[float, float]:
         return self.r, self.s
 
+    @property
+    def traits(self) -> frozenset[str]:
+        sparse = max(self.r, self.s) < 2
+        return super().traits | ({"two_levels"} if sparse else set())
+
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
         return [cls(thirds(M), r, s) for r, s in ((1.0, 1.5), (4 / 3, 1.0), (2.0, 1.2))]

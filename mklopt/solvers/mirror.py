@@ -11,8 +11,9 @@ of any λ from the uniform one, and the entropy is σ = 1/n strongly convex in �
     step = "gradient"    s_t = √(Γσ/t) / ‖G'(λ_t)‖∞
     step = "lipschitz"   s_t = √(2Γσ/t) / L with the constant of `lipschitz` below
 
-The yielded point is the last one, of which the loop keeps the best, or the average Σs_tw_t/Σs_t,
-Σs_tα_t/Σs_t, whose gap is below the bound; "both" yields the average now and then.
+The yielded point is the last one, of which the loop keeps the best, or the average,
+Σs_tw_t/Σs_t and Σs_tα_t/Σs_t, whose gap is below the bound; "both" yields the last and,
+now and then, the average.
 
 Polishing. Mirror descent is made for a gap of 1e-3. polish=True then goes on with
 Newton's method on the product of simplices (hessian.py): second derivatives of G with

@@ -39,9 +39,7 @@ class Machine:
         """α at θ: one combine, and no other pass."""
         self.theta = theta
         self.K = self.problem.grams.combine(theta)
-        found = svm.solve(
-            self.problem, self.K, self.alpha, tol=self.tol, offset=offset
-        )
+        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset=offset)
         self.alpha = self.problem.feasible(found.alpha)
         self.solves += 1
         self.__dict__.pop("v", None)

@@ -19,15 +19,15 @@ from mklopt.formulations import LpNorm
 from mklopt.reference.contract import (
     STORE,
     Cell,
+    grouped_cells,
     twonorm_cells,
-    vskl_cells,
     wdbc_cells,
 )
 from mklopt.solvers import Unsupported, solvers, that_can
 
 CELLS = [
     *twonorm_cells(),
-    *vskl_cells(),
+    *grouped_cells(),
     *(c for c in wdbc_cells() if c.C != 10.0),
 ]
 FLOOR = 1012  # may only grow: solver × problem pairs that are solved and certified
@@ -126,7 +126,9 @@ def test_solver_meets_the_reference(solver, cell, cell_counter):
     cell_counter("run")
 
 
-@pytest.mark.parametrize("cell", [c for s, c in ALL if s == "mirror"], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "cell", [c for s, c in ALL if s == "mirror"], ids=lambda c: c.name
+)
 def test_mirror_descent_finished_by_newton_meets_the_reference(cell, cell_counter):
     """polish=True: Newton on the product of simplices, to 1e-6."""
     found = solve(cell.problem(), "mirror", tol=1e-6, time_limit=18, polish=True)
