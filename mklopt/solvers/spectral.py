@@ -18,7 +18,7 @@ Raydan). With λ the step length, p = d − P(d − λ∇W) and t = 1, ½-ish, �
 
 Between trials t is the minimum of a parabola, kept in [0.1 t, 0.5 t]; the error of the
 machine is room for both sides of the comparison. A search that ends in a step below
-1e-8 asks the machine for ten times the precision.
+1e-8 asks the machine for ten times the precision and begins anew.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def descend(
     """The points of the descent, one per step; a long search shows its trials, too."""
     d = objective.project(d)
     value, slope = objective.value(d), objective.gradient()
-    length = 1 / max(float(np.max(np.abs(slope))), 1e-300)
+    length = first_length(slope)
     average = Average(value, nonmonotone)
     while True:
         point = Point(d, value, slope, d - objective.project(d - length * slope))
@@ -86,13 +86,18 @@ def descend(
         if t < SMALL:
             objective.sharpen()
             value, slope = objective.value(d), objective.gradient()
-            average = Average(value, nonmonotone)
+            average, length = Average(value, nonmonotone), first_length(slope)
             continue
         bend = objective.gradient()
         if spectral:
             length = spectral_length(trial - d, bend - slope, length)
         d, value, slope = trial, new, bend
         average.add(value, good=trials == 1)
+
+
+def first_length(slope: Array) -> float:
+    """A step that moves no coordinate by more than 1."""
+    return 1 / max(float(np.max(np.abs(slope))), 1e-300)
 
 
 def parabola(t: float, rise: float, falls: float) -> float:
