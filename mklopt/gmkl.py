@@ -36,10 +36,8 @@ from .solvers.spectral import Point, descend
 
 Array = np.ndarray
 PAPER = 0.04  # the projected gradient at which the paper stops
-METHODS = {
-    "spg": {"spectral": True, "nonmonotone": True, "tune": True},
-    "pgd": {"spectral": False, "nonmonotone": False, "tune": False},
-}
+SWITCHES = ("spectral", "nonmonotone", "tune", "scaled")
+METHODS = {"spg": dict.fromkeys(SWITCHES, True), "pgd": dict.fromkeys(SWITCHES, False)}
 STATUS = {
     "stationary": "the projected gradient is at most tol",
     "max_iter": "the limit on steps came first",
@@ -220,9 +218,10 @@ def solve(
     tol: the projected gradient to stop at; stop="paper": 0.04, as in the paper
     start: d to begin with, 1/M each by default
     threshold: parameters below this part of the largest are set to 0 at the end
-    switches: spectral, nonmonotone, tune: S, N and P one by one
+    switches: spectral, nonmonotone, tune: S, N and P one by one; scaled, our metric,
+        where the set is d ≥ 0
     """
-    chosen = _switches(solver, switches)
+    chosen = _switches(problem, solver, switches)
     if stop not in (None, "paper"):
         raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
     tol = PAPER if stop == "paper" else tol
@@ -276,7 +275,7 @@ def _judged(
     value = envelope.value(d)
     slope = envelope.gradient()
     size = envelope.stationarity(Point(d, value, slope, slope))
-    inner = certify(problem.machine(d), envelope.alpha, np.ones(1))
+    inner = certify(problem.machine(d), np.asarray(envelope.alpha), np.ones(1))
     message = ""
     if not np.any(d):
         status = "empty"
@@ -288,14 +287,19 @@ def _judged(
     return FamilyResult(problem, solver, status, message, *points)
 
 
-def _switches(solver: str, given: dict[str, bool]) -> dict[str, bool]:
+def _switches(
+    problem: KernelFamilyProblem, solver: str, given: dict[str, bool]
+) -> dict[str, bool]:
     if solver not in METHODS:
         raise ValueError(f"solver = {solver!r}; choose one of {', '.join(METHODS)}")
-    unknown = sorted(set(given) - set(METHODS[solver]))
+    unknown = sorted(set(given) - set(SWITCHES))
     if unknown:
-        known = ", ".join(METHODS[solver])
+        known = ", ".join(SWITCHES)
         raise ValueError(f"{solver} has no option {', '.join(unknown)}; it has {known}")
-    return METHODS[solver] | given
+    found = METHODS[solver] | given
+    if problem.project is not nonnegative:  # its projection is of another metric
+        found["scaled"] = given.get("scaled", False)
+    return found
 
 
 def _start(problem: KernelFamilyProblem, start: Any) -> Array:

@@ -4,7 +4,7 @@ Problem. That of spg.py: the minimum of W(θ) = J(θ) + r(θ) over θ ≥ 0.
 
 Algorithm (Varma and Babu 2009; the baseline of Jain et al. 2012). θ moves along
 P(θ − λ∇W) − θ with a fixed λ, as far as W falls enough; every machine is solved to
-1e-9. It is spg with S, N and P switched off.
+1e-9. It is spg with everything switched off.
 
 Guarantee. W falls in every step; limit points are minima.
 """
@@ -27,5 +27,5 @@ from .spg import spg
     guarantee="W falls in every step",
 )
 def pgd(problem: Problem, *, start: Any = None, stop: str | None = None) -> Steps:
-    off = {"spectral": False, "nonmonotone": False, "tune": False}
+    off = dict.fromkeys(("spectral", "nonmonotone", "tune", "scaled"), False)
     yield from spg.steps(problem, start=start, stop=stop, **off)
