@@ -11,21 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from .exact import at_weights
+from .exact import run
+from .programs import machine
 
 Array = np.ndarray
+SETTINGS = {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iter": 100_000, "polishing": True}
 
 
-def envelope_value(problem: Any, d: Array, *, solver: str = "OSQP") -> float:
-    """W(d) with the machine solved by somebody else."""
-    found = at_weights(problem.machine(d), np.ones(1), solver=solver)
-    middle = 0.5 * (found.certificate.primal + found.certificate.dual)
-    return float(problem.regularizer.value(d) + middle)
+def envelope_value(problem: Any, d: Array) -> float:
+    """W(d) with the value of the machine that OSQP reports."""
+    found = run(machine(problem.machine(d), np.ones(1)), "OSQP", SETTINGS)
+    if found is None:
+        raise RuntimeError("OSQP found no solution of the machine")
+    return float(problem.regularizer.value(d) + found)
 
 
-def envelope_agreement(
-    result: Any, *, step: float = 1e-3, most: int = 5, solver: str = "OSQP"
-) -> float:
+def envelope_agreement(result: Any, *, step: float = 1e-3, most: int = 5) -> float:
     """max |∇W − differences| / max |∇W| over the largest parameters of a result.
 
     step: relative to d; most: how many parameters are tried
@@ -38,7 +39,7 @@ def envelope_agreement(
         if d[m] <= 0:
             continue
         h = step * d[m] * (np.arange(len(d)) == m)
-        up, down = (envelope_value(problem, d + s * h, solver=solver) for s in (1, -1))
+        up, down = (envelope_value(problem, d + s * h) for s in (1, -1))
         slope = (up - down) / (2 * step * d[m])
         worst = max(worst, abs(slope - result.slope[m]))
     return worst / scale
