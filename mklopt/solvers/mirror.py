@@ -8,8 +8,10 @@ Algorithm (Aflalo et al. 2011, algorithm 3). With the gradient G' = −½θ_jv_k
 oracle, λ ← softmax(log λ − s_t G') in each group. Γ = Σ_j log n_j bounds the divergence
 of any λ from the uniform one, and the entropy is σ = 1/n strongly convex in ℓ1:
 
-    step = "gradient"    s_t = √(Γσ/t) / ‖G'(λ_t)‖∞
-    step = "lipschitz"   s_t = √(2Γσ/t) / L with the constant of `lipschitz` below
+    step = "gradient"    s_t = A √(Γσ/t) / ‖G'(λ_t)‖∞
+    step = "lipschitz"   s_t = A √(2Γσ/t) / L with the constant of `lipschitz` below
+
+The paper leaves A open; here it begins at `scale` and loses a tenth whenever G rises.
 
 The yielded point is the last one, of which the loop keeps the best, or the average,
 Σs_tw_t/Σs_t and Σs_tα_t/Σs_t, whose gap is below the bound; "both" yields the last and,
@@ -27,7 +29,6 @@ iterate (theorem 3.1 item 1; the printed constant is 2/σ)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -61,22 +62,19 @@ def mirror(
     iterate: str = "both",
     polish: bool = False,
 ) -> Steps:
-    """step: "gradient" or "lipschitz"; scale: a factor A of it
+    """step: "gradient" or "lipschitz"; scale: the factor A it begins with
     iterate: "last", "average" or "both"; polish: go on with Newton from 1e-3 on
     """
     theta, alpha = beginning(problem, start)
     groups, q = problem.formulation.simplices(problem.grams.M)
     oracle = Oracle(problem, groups, q, alpha)
-    rule = _rule(step, problem, oracle, scale)
-    mean = _Mean(problem, iterate)
+    rule = Rule(step, problem, oracle, scale)
+    shown = Yielded(problem, iterate)
     lam = theta / oracle.sums(theta)[oracle.owner]
     for t in count(1):
         oracle.solve(lam)
-        slope = oracle.slope
-        s = rule(t, slope)
-        mean.add(s, oracle)
-        point = mean.iterate(oracle, t, lam=lam, step=s, slope=slope)
-        certificate = yield point
+        slope, s = oracle.slope, rule.length(t, oracle)
+        certificate = yield shown.point(oracle, t, s, lam=lam, slope=slope)
         oracle.heed(certificate)
         if polish and certificate.relative_gap <= CLOSE:
             yield from newton(oracle, lam)
@@ -97,17 +95,27 @@ def width(oracle: Oracle) -> tuple[float, float]:
     return float(np.sum(np.log(sizes))), 1 / len(sizes)
 
 
-def _rule(step: str, problem: Problem, oracle: Oracle, scale: float) -> Callable:
-    if not scale > 0:
-        raise ValueError(f"scale = {scale!r}; give a positive number")
-    gamma, sigma = width(oracle)
-    if step == "gradient":
-        size = scale * np.sqrt(gamma * sigma)
-        return lambda t, slope: size / (np.sqrt(t) * max(np.max(-slope), 1e-300))
-    if step == "lipschitz":
-        size = scale * np.sqrt(2 * gamma * sigma) / lipschitz(problem)
-        return lambda t, slope: size / np.sqrt(t)
-    raise ValueError(f"step = {step!r}; choose 'gradient' or 'lipschitz'")
+class Rule:
+    """The step sizes of section 3.2.1, with a factor A that falls when G rises."""
+
+    def __init__(self, step: str, problem: Problem, oracle: Oracle, scale: float):
+        if not scale > 0:
+            raise ValueError(f"scale = {scale!r}; give a positive number")
+        if step not in ("gradient", "lipschitz"):
+            raise ValueError(f"step = {step!r}; choose 'gradient' or 'lipschitz'")
+        gamma, sigma = width(oracle)
+        self.size, self.A, self.last = np.sqrt(gamma * sigma), scale, np.inf
+        self.L = lipschitz(problem) if step == "lipschitz" else 0.0
+
+    def length(self, t: int, oracle: Oracle) -> float:
+        value = oracle.value
+        if value > self.last and self.A > 1:
+            self.A = max(0.9 * self.A, 1.0)
+        self.last = value
+        if self.L:
+            return float(self.A * self.size * np.sqrt(2 / t) / self.L)
+        steepest = max(float(np.max(np.abs(oracle.slope))), 1e-300)
+        return float(self.A * self.size / (np.sqrt(t) * steepest))
 
 
 def lipschitz(problem: Problem) -> float:
@@ -143,8 +151,8 @@ def lipschitz(problem: Problem) -> float:
     return 0.5 * len(groups) ** (1 / star) * (mu / low) ** (1 / (star + 1)) * mu * most
 
 
-class _Mean:
-    """Σs_tα_t/Σs_t and Σs_tw_t/Σs_t."""
+class Yielded:
+    """Which point is shown: the last, or the averages Σs_tα_t/Σs_t, Σs_tw_t/Σs_t."""
 
     def __init__(self, problem: Problem, which: str):
         if which not in ("last", "average", "both"):
@@ -153,16 +161,14 @@ class _Mean:
         self.alpha = np.zeros(problem.grams.n)
         self.w = np.zeros((problem.grams.M, problem.grams.n))
 
-    def add(self, s: float, oracle: Oracle) -> None:
+    def point(self, oracle: Oracle, t: int, s: float, **more: Any) -> Iterate:
+        last = oracle.iterate(error=oracle.error, value=oracle.value, step=s, **more)
         if self.which == "last":
-            return
+            return last
         self.total += s
-        share = s / self.total if self.total else 1.0
+        share = s / self.total if self.total else 1.0  # singletons take no steps
         self.alpha += share * (oracle.alpha - self.alpha)
         self.w += share * (oracle.coefficients() - self.w)
-
-    def iterate(self, oracle: Oracle, t: int, **more: Any) -> Iterate:
-        last = oracle.iterate(error=oracle.error, value=oracle.value, **more)
-        if self.which == "last" or (self.which == "both" and t % OFTEN):
+        if self.which == "both" and t % OFTEN:
             return last
         return Iterate(self.alpha.copy(), coefficients=self.w.copy(), info=last.info)
