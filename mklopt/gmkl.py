@@ -36,8 +36,11 @@ from .solvers.spectral import Point, descend
 
 Array = np.ndarray
 PAPER = 0.04  # the projected gradient at which the paper stops
-SWITCHES = ("spectral", "nonmonotone", "tune", "scaled")
-METHODS = {"spg": dict.fromkeys(SWITCHES, True), "pgd": dict.fromkeys(SWITCHES, False)}
+SWITCHES = ("spectral", "nonmonotone", "tune", "scaled", "remember")
+METHODS = {
+    "spg": dict.fromkeys(SWITCHES, True) | {"remember": False},
+    "pgd": dict.fromkeys(SWITCHES, False),
+}
 STATUS = {
     "stationary": "the projected gradient is at most tol",
     "max_iter": "the limit on steps came first",
@@ -219,7 +222,7 @@ def solve(
     start: d to begin with, 1/M each by default
     threshold: parameters below this part of the largest are set to 0 at the end
     switches: spectral, nonmonotone, tune: S, N and P one by one; scaled, our metric,
-        where the set is d ≥ 0
+        where the set is d ≥ 0; remember, for searches without S (spectral.py)
     """
     chosen = _switches(problem, solver, switches)
     if stop not in (None, "paper"):

@@ -12,7 +12,8 @@ Raydan). With λ the step length, p = d − P(d − λ∇W) and t = 1, then less
                 down after a rise; without N: A = W, the rule of Armijo
     S           λ ← ⟨s, s⟩/⟨s, y⟩, s and y the last changes of d and ∇W, ten times the
                 last λ where ⟨s, y⟩ ≤ 0; without S: λ stays what it was at first,
-                1/‖∇W‖∞
+                1/‖∇W‖∞, the rule of Armijo; or, with `remember`, it is doubled when
+                the first trial was taken and else cut to what was taken
     P           the machine is only as precise as the step needs: the objective decides
                 (`heed`); without P it is precise from the start
 
@@ -71,6 +72,7 @@ def descend(
     spectral: bool = True,
     nonmonotone: bool = True,
     scaled: bool = True,
+    remember: bool = False,
 ) -> Iterator[Point]:
     """The points of the descent, one per step; a long search shows its trials, too."""
     metric = by_size if scaled else np.ones_like
@@ -105,6 +107,8 @@ def descend(
         bend = objective.gradient()
         if spectral:
             length = spectral_length(trial - d, bend - slope, scale, length)
+        elif remember:
+            length *= 2.0 if trials == 1 else t
         average.add(new, gain=(value - new) / max(t * point.falls, 1e-300))
         d, value, slope = trial, new, bend
 

@@ -46,9 +46,11 @@ def spg(
     nonmonotone: bool = True,
     tune: bool = True,
     scaled: bool = True,
+    remember: bool = False,
     stop: str | None = None,
 ) -> Steps:
     """spectral, nonmonotone, tune: S, N and P; scaled: a metric of our own
+    remember: without S, whether a search begins near where the last one ended
     stop: None, or "paper" for an absolute gap of 1e-3
     """
     if stop not in (None, "paper"):
@@ -56,7 +58,7 @@ def spg(
     theta, alpha = beginning(problem, start)
     priced = Priced(problem, alpha, tune)
     switches = {"spectral": spectral, "nonmonotone": nonmonotone, "scaled": scaled}
-    for _ in descend(priced, theta, **switches):
+    for _ in descend(priced, theta, remember=remember, **switches):
         certificate = yield priced.machine.iterate()
         if stop and certificate.gap <= PAPER:
             return

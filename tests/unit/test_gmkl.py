@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ X = RNG.normal(size=(60, 5))
 Y = np.sign(X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.2 * RNG.normal(size=60))
 D = np.stack([(x[:, None] - x) ** 2 for x in X.T])
 K = np.exp(-D)
+NOTHING: Any = (1.0, None)
 D0 = np.array([0.5, 0.2, 1.5, 0.0, 0.7])
 FAMILIES = {
     "sum": Sum(K),
@@ -85,7 +87,7 @@ def test_new_points_get_the_same_kernel(name):
     family = FAMILIES[name]
     given = (D if name == "product" else K)[:, :7]
     np.testing.assert_allclose(family.cross(D0, given), family.combine(D0)[:7])
-    with pytest.raises(ValueError, match="expected .5, n_test, 60"):
+    with pytest.raises(ValueError, match=r"expected .5, n_test, 60"):
         family.cross(D0, given[:, :, :3])
 
 
@@ -176,9 +178,10 @@ def test_the_l1_sum_is_the_group_lasso_with_another_C():
 
 def test_every_switch_is_one_call():
     p = family_problem(C=10.0)
-    ablation: list[dict[str, bool]] = [
-        {"spectral": s, "nonmonotone": n, "tune": t}
-        for s, n, t in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, 1))
+    names = ("spectral", "nonmonotone", "tune")
+    ablation: list[Any] = [
+        dict(zip(names, map(bool, on)))
+        for on in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 1, 1))
     ]
     found = [
         gmkl.solve(p, "spg", scaled=False, tol=1e-2, max_iter=4000, **switches)
@@ -298,7 +301,7 @@ def test_wrong_distances_get_a_sentence(distances, words):
         (lambda: Polynomial(K, degree=0), "whole number ≥ 1"),
         (lambda: Polynomial(K, offset=-1.0), "offset ≥ 0"),
         (lambda: LogDeterminant(None), "takes the family"),
-        (lambda: Given(1.0, None), "two functions"),
+        (lambda: Given(*NOTHING), "two functions"),
         (lambda: gmkl.solve(family_problem(), "newton"), "choose one of spg, pgd"),
         (lambda: gmkl.solve(family_problem(), speed=True), "has no option speed"),
         (lambda: gmkl.solve(family_problem(), start=[1.0]), "one per parameter"),

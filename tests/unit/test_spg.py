@@ -185,10 +185,11 @@ def test_precision_is_tuned_by_the_certified_gap():
     p = problem(GroupLasso(), 10.0)
     tuned, precise = Priced(p, None, tune=True), Priced(p, None, tune=False)
     assert tuned.noise > 1e4 * precise.noise
-    steps = find("spg", p).steps(p)
-    gaps = solve(p, "spg", tol=1e-4).trace.gap
-    assert gaps[-1] <= 1e-4 and len(gaps) > 3
-    steps.close()
+    certificate = solve(p, "analytic", tol=1e-2).certificate
+    tuned.heed(certificate)
+    precise.heed(certificate)
+    assert tuned.noise == pytest.approx(1e-2 * certificate.gap)
+    assert precise.noise < 1e-6 * certificate.primal
 
 
 def test_p_near_1_is_why_the_metric_is_scaled():
@@ -198,6 +199,14 @@ def test_p_near_1_is_why_the_metric_is_scaled():
     plain = solve(p, "spg", tol=1e-3, max_iter=300, scaled=False)
     assert scaled.converged
     assert len(plain.trace) >= 2 * len(scaled.trace)
+
+
+def test_a_search_that_remembers_needs_fewer_machines_than_armijo():
+    p = problem(GroupLasso(), 1000.0)
+    armijo = solve(p, "pgd", tol=1e-3)
+    better = solve(p, "pgd", tol=1e-3, remember=True)
+    assert armijo.converged and better.converged
+    assert better.trace.last("svm_solves") < armijo.trace.last("svm_solves")
 
 
 def test_the_stop_of_the_paper_is_an_option():
