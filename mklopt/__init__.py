@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Certificate": "certificate",
     "GramStack": "grams",
+    "KernelFamilyProblem": "gmkl",
     "Problem": "problem",
     "Result": "result",
     "Trace": "trace",
@@ -22,7 +23,16 @@ _HOME = {
     "solve": "run",
     "solver": "solvers",
 }
-_ROOMS = ("data", "formulations", "kernels", "reference", "solvers")
+_ROOMS = (
+    "data",
+    "families",
+    "formulations",
+    "gmkl",
+    "kernels",
+    "reference",
+    "regularizers",
+    "solvers",
+)
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 

@@ -125,31 +125,37 @@ def ratios(runs: list[dict[str, Run]], method: str) -> list[float]:
 
 
 def apart(runs: list[dict[str, Run]], other: str) -> str:
-    """How far spg's objective is from another's, relative; late: who did not end."""
+    """How far spg's objective is from another's, relative, at worst."""
     gone = [r["spg"].objective / r[other].objective - 1 for r in runs]
-    late = [m for m in ("spg", other) if not all(r[m].ended for r in runs)]
-    worst = gone[int(np.argmax(np.abs(gone)))]
-    return f"{worst:+.0e}" + (f" {', '.join(late)} late" if late else "")
+    return f"{gone[int(np.argmax(np.abs(gone)))]:+.0e}"
+
+
+def cells(runs: list[dict[str, Run]], method: str) -> list[str]:
+    """Both ratios; a star for a run that ended at its limit."""
+    machines, seconds = ratios(runs, method)
+    late = "" if all(r[method].ended for r in runs) else "*"
+    return [f"{machines:.2f}{late}", f"{seconds:.2f}"]
 
 
 def table(found: dict, kind: str) -> Table:
     out = Table(box=SIMPLE, title=f"{kind}s: over pgd", title_justify="left")
     for name in ("r(d)", "data"):
         out.add_column(name, no_wrap=True)
-    for name in (*(f"{m} {what}" for m in OTHERS for what in ("SVMs", "time")),
-                 "pgd SVMs", "W: spg − pgd", "spg − pgd+"):  # fmt: skip
-        out.add_column(name, justify="right")
+    heads = [h for m in OTHERS for h in (m, "time")]
+    for name in (*heads, "pgd SVMs", "W: spg/pgd − 1", "spg/pgd+ − 1"):
+        out.add_column(name, justify="right", no_wrap=True)
     for p in PRICES:
         here = {n: runs for (k, q, n), runs in found.items() if (k, q) == (kind, p)}
-        rows = {n: [x for m in OTHERS for x in ratios(r, m)] for n, r in here.items()}
         for name, runs in here.items():
-            calls = f"{np.mean([r['pgd'].machines for r in runs]):.0f}"
-            cells = [f"{x:.2f}" for x in rows[name]]
+            late = "" if all(r["pgd"].ended for r in runs) else "*"
+            calls = f"{np.mean([r['pgd'].machines for r in runs]):.0f}{late}"
+            row = [cell for method in OTHERS for cell in cells(runs, method)]
             objectives = (apart(runs, "pgd"), apart(runs, "pgd+"))
-            out.add_row(price(p), name, *cells, calls, *objectives)
-        middle = np.median(list(rows.values()), axis=0)
-        shown = [f"[bold]{x:.2f}[/]" for x in middle]
+            out.add_row(price(p), name, *row, calls, *objectives)
+        all_ratios = [[x for m in OTHERS for x in ratios(r, m)] for r in here.values()]
+        shown = [f"[bold]{x:.2f}[/]" for x in np.median(all_ratios, axis=0)]
         out.add_row("", "[bold]median[/]", *shown, end_section=True)
+    out.caption = f"*: some run ended at its limit of {LIMIT:g} s"
     return out
 
 

@@ -139,9 +139,15 @@ def table(rows: list[Row], tol: float) -> Table:
     return found
 
 
+def _children(root: type) -> dict[str, type]:
+    return {c.__name__: c for c in root.__subclasses__() if "mklopt" in c.__module__}
+
+
 def print_rooms(console: Console | None = None) -> None:
-    """Every formulation, loss and solver with the first line of its docstring."""
+    """Every formulation, loss, solver and family with the first line of its docstring."""
+    from .families import KernelFamily
     from .formulations import formulations, losses_by_name
+    from .regularizers import Regularizer
     from .solvers import solvers
 
     console = console or Console()
@@ -150,6 +156,8 @@ def print_rooms(console: Console | None = None) -> None:
         ("formulations", formulations()),
         ("losses", losses_by_name()),
         ("solvers", homes),
+        ("kernel families", _children(KernelFamily)),
+        ("their regularizers", _children(Regularizer)),
     ):
         found = Table(title=title, title_justify="left", show_header=False, box=None)
         for name, item in known.items():
