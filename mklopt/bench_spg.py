@@ -15,7 +15,7 @@ standardized.
 
 All start from the same d and stop by the same rule. Where pgd ends at its limit
 ("late") it is counted with what it had used by then: the true ratio is smaller. The
-last columns say how far the objectives are apart.
+last columns say how far each objective W is from that of pgd.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def ratios(runs: list[dict[str, Run]], method: str) -> list[float]:
     return [float(np.median(machines)), float(np.median(seconds))]
 
 
-def apart(runs: list[dict[str, Run]], other: str) -> str:
-    """How far spg's objective is from another's, relative, at worst."""
-    gone = [r["spg"].objective / r[other].objective - 1 for r in runs]
+def apart(runs: list[dict[str, Run]], method: str) -> str:
+    """How far a method's objective is from that of pgd, relative, at worst."""
+    gone = [r[method].objective / r["pgd"].objective - 1 for r in runs]
     return f"{gone[int(np.argmax(np.abs(gone)))]:+.0e}"
 
 
@@ -142,7 +142,7 @@ def table(found: dict, kind: str) -> Table:
     for name in ("r(d)", "data"):
         out.add_column(name, no_wrap=True)
     heads = [h for m in OTHERS for h in (m, "time")]
-    for name in (*heads, "pgd SVMs", "W: spg/pgd − 1", "spg/pgd+ − 1"):
+    for name in (*heads, "pgd SVMs", *(f"W {method}" for method in OTHERS)):
         out.add_column(name, justify="right", no_wrap=True)
     for p in PRICES:
         here = {n: runs for (k, q, n), runs in found.items() if (k, q) == (kind, p)}
@@ -150,7 +150,7 @@ def table(found: dict, kind: str) -> Table:
             late = "" if all(r["pgd"].ended for r in runs) else "*"
             calls = f"{np.mean([r['pgd'].machines for r in runs]):.0f}{late}"
             row = [cell for method in OTHERS for cell in cells(runs, method)]
-            objectives = (apart(runs, "pgd"), apart(runs, "pgd+"))
+            objectives = [apart(runs, method) for method in OTHERS]
             out.add_row(price(p), name, *row, calls, *objectives)
         all_ratios = [[x for m in OTHERS for x in ratios(r, m)] for r in here.values()]
         shown = [f"[bold]{x:.2f}[/]" for x in np.median(all_ratios, axis=0)]
@@ -198,7 +198,8 @@ def draw_ratios(found: dict, sets: list[str]) -> None:
             axis.plot(where, np.ravel(values), label=method, **look)
         axis.axhline(0.5, color="0.4", linestyle="--", linewidth=1)
         axis.set(yscale="log", title=f"{kind}s", ylabel="SVMs, over those of pgd")
-        axis.set_xticks(range(len(PRICES)), ["Σd", *(f"p = {p:g}" for p in PRICES[1:])])
+        axis.set_xticks(range(len(PRICES)), ["Σd", *(f"{p:g}" for p in PRICES[1:])])
+        axis.set_xlabel("r(d): Σd, or ½‖d‖² in the p-norm")
     axes[1].legend(frameon=False, fontsize=8)
     figures.save(figure, "spg-ratios")
 
@@ -216,7 +217,8 @@ def draw_descent(found: dict, name: str) -> None:
             axis.plot(machines, above, label=method, **look)
         axis.set(xscale="log", yscale="log", xlabel="SVM evaluations")
         axis.set(ylabel="above the best, relative")
-        axis.set_title(f"{name}: {kind}, r(d) = {price(p)}", fontsize=10)
+        norm = "Σd" if p == 1 else f"p = {p:g}"
+        axis.set_title(f"{name}: {kind}, {norm}", fontsize=10)
     axes[0].legend(frameon=False)
     figures.save(figure, "spg-descent")
 

@@ -236,7 +236,7 @@ def solve(
         rows.append((now, envelope.solves, point.value, size))
         if best is None or point.value <= best.value:
             best = point
-        verdict = _verdict(rows, point, envelope, tol, max_iter, time_limit)
+        verdict = _verdict(rows, envelope, tol, max_iter, time_limit)
         if verdict:
             status, best = verdict, point if verdict == "stationary" else best
             break
@@ -248,13 +248,11 @@ def solve(
 
 
 def _verdict(
-    rows: list, point: Point, envelope: Envelope, tol: float, most: int, limit: Any
+    rows: list, envelope: Envelope, tol: float, most: int, limit: float | None
 ) -> str:
     seconds, _, _, size = rows[-1]
     if size <= tol:
         return "stationary"
-    if not np.any(point.d):
-        return "empty"
     if len(rows) >= most:
         return "max_iter"
     if limit is not None and seconds >= limit:

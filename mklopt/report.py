@@ -140,11 +140,12 @@ def table(rows: list[Row], tol: float) -> Table:
 
 
 def _children(root: type) -> dict[str, type]:
-    return {c.__name__: c for c in root.__subclasses__() if "mklopt" in c.__module__}
+    known: list[type] = root.__subclasses__()
+    return {c.__name__: c for c in known if c.__module__.startswith("mklopt.")}
 
 
 def print_rooms(console: Console | None = None) -> None:
-    """Every formulation, loss, solver and family with the first line of its docstring."""
+    """Everything that is found by scanning, with the first line of its docstring."""
     from .families import KernelFamily
     from .formulations import formulations, losses_by_name
     from .regularizers import Regularizer
