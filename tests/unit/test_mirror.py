@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, certify, reference, solve
+from mklopt.bench_vskl import full_rank
 from mklopt.formulations import VSKL, BlockL1, BlockNorm, Composite
 from mklopt.formulations.norms import dual_exponent
 from mklopt.reference.conic_oracle import conic_oracle
@@ -38,16 +39,6 @@ def oracle(p: Problem, tol=1e-11) -> Oracle:
 def somewhere(o: Oracle, seed=0):
     lam = np.random.default_rng(seed).dirichlet(np.ones(len(o.owner)))
     return lam / o.sums(lam)[o.owner]
-
-
-def full_rank(n=24, M=6, seed=0):
-    """Gaussian kernels plus a ridge: eigenvalues away from 0."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, M))
-    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    X[:, 0] += y
-    apart = (X.T[:, :, None] - X.T[:, None, :]) ** 2
-    return GramStack((np.exp(-apart) + 0.5 * np.eye(n)) / 2), y
 
 
 HALVES = (range(3), range(3, 6))
@@ -134,7 +125,7 @@ def test_the_second_derivatives_are_those_of_finite_differences(q):
 @pytest.mark.parametrize("q", QS)
 @pytest.mark.parametrize("C", [0.1, 100.0])
 def test_no_gradient_exceeds_the_lipschitz_constant(q, C):
-    grams, y = full_rank()
+    grams, y = full_rank(24, 6)
     p = problem(q, C, HALVES, grams, y)
     o, L = oracle(p, 1e-8), lipschitz(p)
     for seed in range(8):
@@ -234,7 +225,7 @@ def test_item_1_of_the_theorem_holds_on_every_iterate(q, C, scale):
 @pytest.mark.parametrize("C", [0.01, 100.0])
 def test_item_3_holds_and_is_vacuous_for_large_C(q, C):
     """L √(2Γ/(σt)) with the a-priori L: true, and at C = 100 far above G(λ_1)."""
-    grams, y = full_rank()
+    grams, y = full_rank(24, 6)
     p = problem(q, C, HALVES, grams, y)
     _, target = comparator(p)
     found = run(p, 40, step="lipschitz", scale=1.0)
