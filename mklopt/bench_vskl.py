@@ -123,7 +123,7 @@ def theorem(steps: int = 1000) -> Table:
             problem = Problem(grams, y, "hinge", VSKL(groups, q), cost)
             best = solve(problem, "mirror", tol=1e-8, polish=True).certificate.dual
             run = solve(problem, "mirror", tol=0.0, step="lipschitz", scale=1.0,
-                        iterate="last", max_iter=steps)  # fmt: skip
+                        iterate="last", polish=False, max_iter=steps)  # fmt: skip
             gamma, sigma = width(Oracle(problem, *problem.formulation.simplices(8)))
             L = lipschitz(problem)
             bound = L * np.sqrt(2 * gamma / (sigma * steps))

@@ -17,9 +17,9 @@ The yielded point is the last one, of which the loop keeps the best, or the aver
 Σs_tw_t/Σs_t and Σs_tα_t/Σs_t, whose gap is below the bound; "both" yields the last and,
 now and then, the average.
 
-Polishing. Mirror descent is made for a gap of 1e-3. polish=True then goes on with
-Newton's method on the product of simplices (hessian.py): second derivatives of G with
-the response of α and γ included.
+Polishing. Mirror descent is made for a gap of 1e-3. Below it, unless polish=False,
+Newton's method on the product of simplices goes on (hessian.py): second derivatives of
+G with the response of α and γ included.
 
 Guarantee. With B = Σ λ* log(λ*/λ_1) ≤ Γ and the errors ε_s of the oracle, on every
 iterate (theorem 3.1 item 1; the printed constant is 2/σ)
@@ -60,7 +60,7 @@ def mirror(
     step: str = "gradient",
     scale: float = 5.0,
     iterate: str = "both",
-    polish: bool = False,
+    polish: bool = True,
 ) -> Steps:
     """step: "gradient" or "lipschitz"; scale: the factor A it begins with
     iterate: "last", "average" or "both"; polish: go on with Newton from 1e-3 on

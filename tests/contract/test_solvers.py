@@ -130,7 +130,7 @@ def test_solver_meets_the_reference(solver, cell, cell_counter):
     "cell", [c for s, c in ALL if s == "mirror"], ids=lambda c: c.name
 )
 def test_mirror_descent_finished_by_newton_meets_the_reference(cell, cell_counter):
-    """polish=True: Newton on the product of simplices, to 1e-6."""
+    """Below 1e-3 Newton on the product of simplices goes on, to 1e-6."""
     found = solve(cell.problem(), "mirror", tol=1e-6, time_limit=18, polish=True)
     assert_meets(found, stored(cell), 1e-6)
     cell_counter("run")

@@ -168,7 +168,7 @@ def test_the_lipschitz_constant_is_nearly_attained(q):
 
 def run(p: Problem, count: int, **options):
     """The first iterates of mirror descent, with what the theorem speaks of."""
-    steps = solvers()["mirror"].steps(p, iterate="last", **options)
+    steps = solvers()["mirror"].steps(p, iterate="last", polish=False, **options)
     certificate: Any = None
     found = []
     for _ in range(count):
@@ -276,7 +276,7 @@ def test_singleton_groups_leave_the_oracle_only():
     p = problem(3.0, groups=GROUPINGS["all"])
     infos = run(p, 5)
     assert all(np.array_equal(info["lam"], np.ones(20)) for info in infos)
-    found = solve(p, "mirror", tol=1e-6)
+    found = solve(p, "mirror", tol=1e-6, polish=False)
     block = solve(p.with_(formulation=BlockNorm(6.0)), "analytic", tol=1e-8)
     assert found.converged and found.trace.last("rounds") > len(found.trace)
     assert found.certificate.primal == pytest.approx(block.certificate.primal, rel=2e-6)
@@ -296,7 +296,7 @@ def test_the_average_is_weighted_by_the_steps():
     fixed = solve(p, "mirror", tol=1e-2).certificate  # the same tolerances for both
     runs: dict[str, list[Any]] = {}
     for which in ("last", "average"):
-        steps = solvers()["mirror"].steps(p, iterate=which)
+        steps = solvers()["mirror"].steps(p, iterate=which, polish=False)
         next(steps)
         runs[which] = [steps.send(fixed) for _ in range(12)]
     first = next(solvers()["mirror"].steps(p, iterate="last"))
@@ -313,7 +313,7 @@ def test_the_average_is_weighted_by_the_steps():
 def test_the_average_is_below_the_bound_of_the_theorem():
     """F(w̄) − D(ᾱ) is at most Γ/Σs + …: the average needs no best iterate."""
     p = problem(1.5, 10.0)
-    steps = solvers()["mirror"].steps(p, iterate="average")
+    steps = solvers()["mirror"].steps(p, iterate="average", polish=False)
     certificate: Any = None
     infos = []
     gamma, sigma = width(oracle(p))
