@@ -24,6 +24,11 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
     ball            Ω(u) = min of ½Σu²/θ over θ ≥ 0, ‖θ‖_p ≤ 1, p in `ball`
     simplex         a ball with p = 1
     groups          `groups` partitions the kernels
+    two_levels      Ω(u) = ½‖u‖²_{r,s} over those groups, (r, s) < 2 in `exponents`
+    priced          Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ), r and its gradient in
+                    `price`
+    simplices       Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j (Σ_{k∈j} u_k)², the
+                    groups j and q from `simplices`
 
 Guarantee: derived values are good to 1e-8, mostly better. Closed forms are checked
 against the declaration by the contract suite. `rounding` bounds their relative error in
@@ -50,7 +55,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 INHERITED = (
     "value", "conjugate", "weights", "dual_weights", "reweight", "elasticities",
-    "prox", "prox_slope", "reach", "rounding", "traits", "ball",
+    "prox", "prox_slope", "reach", "rounding", "traits", "ball", "simplices", "price",
 )  # fmt: skip
 
 
@@ -100,6 +105,14 @@ class Formulation:
     def ball(self) -> float:
         """The exponent p of the ball of kernel weights."""
         raise TypeError(f"{self.name} states no ball of kernel weights")
+
+    def simplices(self, M: int) -> tuple[Groups, float]:
+        """The groups whose weights live on a simplex each, and q across them."""
+        raise TypeError(f"{self.name} states no simplices of kernel weights")
+
+    def price(self, theta: Array) -> tuple[float, Array]:
+        """r(θ) and its gradient."""
+        raise TypeError(f"{self.name} states no price of kernel weights")
 
     def dual_weights(self, v: Array) -> Array:
         raise TypeError(f"{self.name} states no weights as a function of the dual")

@@ -36,7 +36,11 @@ class GroupLasso(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted"})
+        return frozenset({"reweighted", "priced"})
+
+    def price(self, theta: Array) -> tuple[float, Array]:
+        """½Σθ: min over θ of u²/(2θ) + θ/2 is u, at θ = u."""
+        return 0.5 * float(np.sum(theta)), np.full(len(theta), 0.5)
 
     def weights(self, u: Array) -> Array:
         return np.array(u, float)

@@ -16,6 +16,7 @@ from .norms import (
     declared_quadratic,
     dual_exponent,
     norm,
+    norm_gradient,
     prox_norm,
     prox_norm_slope,
 )
@@ -79,7 +80,20 @@ class Tikhonov(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted"} | ({"smooth_dual"} if self.p > 1 else set()))
+        found = {"reweighted"}
+        if self.p > 1:
+            found.add("smooth_dual")
+        if self.p < INF:
+            found.add("priced")
+        return frozenset(found)
+
+    def price(self, theta: Array) -> tuple[float, Array]:
+        """μ‖θ‖_p², as declared."""
+        size = norm(theta, self.p)
+        if size == 0:
+            return 0.0, np.zeros_like(theta)
+        slope = 2 * self.mu * size * norm_gradient(theta, self.p)
+        return self.mu * size**2, np.asarray(slope)
 
     def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
         u, q = theta * v, self.exponent

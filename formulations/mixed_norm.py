@@ -158,6 +158,13 @@ class VSKL(SquaredMixedNorm):
     def exponents(self) -> tuple[float, float]:
         return 1.0, 2 * self.q
 
+    @property
+    def traits(self) -> frozenset[str]:
+        return super().traits | {"simplices"}
+
+    def simplices(self, M: int) -> tuple[Groups, float]:
+        return self.groups, self.q  # type: ignore[return-value]
+
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
         return [cls(thirds(M), q) for q in (1.0, 2.0, INF)]
@@ -183,6 +190,11 @@ class Composite(SquaredMixedNorm):
     @property
     def exponents(self) -> tuple[float, float]:
         return self.r, self.s
+
+    @property
+    def traits(self) -> frozenset[str]:
+        sparse = max(self.r, self.s) < 2
+        return super().traits | ({"two_levels"} if sparse else set())
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:

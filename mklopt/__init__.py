@@ -14,6 +14,7 @@ _HOME = {
     "C_zero": "zero",
     "Certificate": "certificate",
     "GramStack": "grams",
+    "KernelFamilyProblem": "gmkl",
     "Problem": "problem",
     "Result": "result",
     "Trace": "trace",
@@ -24,7 +25,16 @@ _HOME = {
     "solve": "run",
     "solver": "solvers",
 }
-_ROOMS = ("data", "formulations", "kernels", "reference", "solvers")
+_ROOMS = (
+    "data",
+    "families",
+    "formulations",
+    "gmkl",
+    "kernels",
+    "reference",
+    "regularizers",
+    "solvers",
+)
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 

@@ -1,6 +1,7 @@
 """GramStack: the only way to touch kernel matrices, and a counter of passes over them.
 
     quad(A)         (tr AᵀK_mA)_m          A is (n,) or (n, k)
+    against(S)      (⟨K_m, S⟩)_m           S is symmetric
     combine(theta)  Σ θ_m K_m
     matvec(A)       (K_m A)_m              apply(B)  (K_m B_m)_m, one B_m per kernel
     rows(i)         (M, n) rows i          diag()  (M, n)       kernel(m)  (n, n)
@@ -185,6 +186,12 @@ class GramStack:
         return np.asarray(
             self._store.matvec(self._index, columns).reshape(self.M, *shape)
         )
+
+    def against(self, S: Array) -> Array:
+        """(⟨K_m, S⟩)_m for a symmetric S: quad(A) is against(A Aᵀ)."""
+        self._touch()
+        S = np.ascontiguousarray(S, dtype=float)
+        return np.asarray(self._store.against(self._index, S))
 
     def inner(self, A: Array, KA: Array) -> Array:
         """(⟨A, K_m A⟩)_m from what matvec returned; sharper from factors: ‖L_mᵀA‖²."""

@@ -139,9 +139,16 @@ def table(rows: list[Row], tol: float) -> Table:
     return found
 
 
+def _children(root: type) -> dict[str, type]:
+    known: list[type] = root.__subclasses__()
+    return {c.__name__: c for c in known if c.__module__.startswith("mklopt.")}
+
+
 def print_rooms(console: Console | None = None) -> None:
-    """Every formulation, loss and solver with the first line of its docstring."""
+    """Everything that is found by scanning, with the first line of its docstring."""
+    from .families import KernelFamily
     from .formulations import formulations, losses_by_name
+    from .regularizers import Regularizer
     from .solvers import solvers
 
     console = console or Console()
@@ -150,6 +157,8 @@ def print_rooms(console: Console | None = None) -> None:
         ("formulations", formulations()),
         ("losses", losses_by_name()),
         ("solvers", homes),
+        ("kernel families", _children(KernelFamily)),
+        ("their regularizers", _children(Regularizer)),
     ):
         found = Table(title=title, title_justify="left", show_header=False, box=None)
         for name, item in known.items():

@@ -113,6 +113,7 @@ def solve(
                     solver_seconds=inside,
                     passes=problem.grams.passes - passes,
                     svm_solves=iterate.info.get("svm_solves", 0),
+                    rounds=iterate.info.get("rounds", 0),
                     primal=certificate.primal,
                     dual=certificate.dual,
                     gap=best.gap,

@@ -257,6 +257,18 @@ def _products(A, out):
             place += 1
 
 
+@compiled(types.void(READ_ONLY, float64[::1]))
+def _fold(S, out):
+    """⟨S, K⟩ = ⟨upper triangle of K, out⟩ for symmetric matrices."""
+    n = len(S)
+    place = 0
+    for i in range(n):
+        out[place] = S[i, i]
+        for j in range(i + 1, n):
+            out[place + j - i] = 2 * S[i, j]
+        place += n - i
+
+
 @compiled(
     types.void(
         float64[:, ::1],
@@ -332,10 +344,20 @@ class Triangles:
 
     def quad(self, index: Array, A: Array) -> Array:
         if self.full:
-            w = (A @ A.T).ravel()
-        else:
-            w = np.empty(self.P.shape[1])
-            _products(A, w)
+            return self._against(index, (A @ A.T).ravel())
+        w = np.empty(self.P.shape[1])
+        _products(A, w)
+        return self._against(index, w)
+
+    def against(self, index: Array, S: Array) -> Array:
+        """(⟨K_m, S⟩)_m for a symmetric S."""
+        if self.full:
+            return self._against(index, S.ravel())
+        w = np.empty(self.P.shape[1])
+        _fold(S, w)
+        return self._against(index, w)
+
+    def _against(self, index: Array, w: Array) -> Array:
         if self._whole(index):
             return np.asarray(self.P @ w)
         out = np.empty(len(index))
@@ -413,6 +435,11 @@ class Factors:
         columns, owner = self._columns(index)
         squares = np.sum((self.F[:, columns].T @ A) ** 2, axis=1)
         return np.bincount(owner, squares, minlength=len(index))
+
+    def against(self, index: Array, S: Array) -> Array:
+        columns, owner = self._columns(index)
+        F = self.F[:, columns]
+        return np.bincount(owner, np.sum(F * (S @ F), axis=0), minlength=len(index))
 
     def matvec(self, index: Array, A: Array) -> Array:
         out = np.empty((len(index), *A.shape[1:]))

@@ -18,6 +18,7 @@ COLUMNS = {
     "solver_seconds": "wall clock spent inside the solver",
     "passes": "passes over the kernels, certificates included",
     "svm_solves": "inner machines solved so far, as the solver reports",
+    "rounds": "rounds of the oracle (BCA) so far, as the solver reports",
     "primal": "C Σ V + Ω at this iterate",
     "dual": "the dual value at this iterate",
     "gap": "(best primal − best dual so far) / |best primal|",
@@ -44,7 +45,7 @@ class Trace:
         return len(self._rows["iteration"])
 
     def __getitem__(self, name: str) -> Array:
-        whole = name in ("iteration", "svm_solves", "active")
+        whole = name in ("iteration", "svm_solves", "rounds", "active")
         return np.array(self._rows[name], dtype=int if whole else float)
 
     def __getattr__(self, name: str) -> Array:

@@ -7,7 +7,8 @@ products are exact in float64 and positive semi-definite by construction.
     wdbc    n = 100, M = 20, Wisconsin breast cancer (from scikit-learn), Gaussians on
             all and on single features: ten formulations × three losses × four C
     twonorm n = 60, M = 20, Breiman's two Gaussians: what the solvers are judged on, all
-            losses but the multi-class hinge × C in {0.1, 1, 100}, with and without bias
+            losses but the multi-class hinge × C in {0.1, 1, 100}, with and without
+            bias; VSKL with one, three and M groups × q from 1 to ∞; CKL
 
 Their references are committed beside the data as candidates; tests certify them afresh.
 `make contract` solves those that are missing; `main(["--data"])` draws the kernels
@@ -42,6 +43,11 @@ GROUPS = (
     tuple(range(8, 14)),
     tuple(range(14, 20)),
 )
+GROUPINGS = {  # of 20 kernels: classical sparse MKL, three views, every kernel its own
+    "one": (tuple(range(20)),),
+    "three": (tuple(range(4)), tuple(range(4, 12)), tuple(range(12, 20))),
+    "all": tuple((m,) for m in range(20)),
+}
 
 
 @dataclass(frozen=True)
@@ -126,8 +132,21 @@ def twonorm_cells() -> Iterator[Cell]:
                 yield Cell("twonorm", formulation, known[name](), C, bias=False)
 
 
+def grouped_cells() -> Iterator[Cell]:
+    """Variable sparsity from end to end, and CKL beside it: hinge."""
+    from .. import formulations as F
+
+    hinge, three = losses_by_name()["hinge"](), GROUPINGS["three"]
+    qs = (1.0, 1.5, 2.0, 3.0, INF)
+    found = [F.VSKL(groups, q) for groups in GROUPINGS.values() for q in qs]
+    sparse = ((1.0, 1.0), (1.0, 1.98), (4 / 3, 1.0), (1.5, 1.5))
+    for formulation in (*found, *(F.Composite(three, r, s) for r, s in sparse)):
+        for C in (0.1, 1.0, 100.0):
+            yield Cell("twonorm", formulation, hinge, C)
+
+
 def cells() -> list[Cell]:
-    return [*small_cells(), *wdbc_cells(), *twonorm_cells()]
+    return [*small_cells(), *wdbc_cells(), *twonorm_cells(), *grouped_cells()]
 
 
 @lru_cache(maxsize=8)

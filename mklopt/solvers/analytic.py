@@ -17,6 +17,7 @@ step one product with each kernel in use.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from ..problem import Problem
 from .ahead import Ahead
 from .base import Steps, beginning, solver
 from .wrapper import Machine
+
+Array = np.ndarray
 
 
 @solver(
@@ -38,6 +41,16 @@ from .wrapper import Machine
 def analytic(
     problem: Problem, *, start: Any = None, accelerate: str | None = "newton"
 ) -> Steps:
+    yield from alternate(problem, problem.formulation.reweight, start, accelerate)
+
+
+def alternate(
+    problem: Problem,
+    reweight: Callable[[Array, Array], Array],
+    start: Any,
+    accelerate: str | None,
+) -> Steps:
+    """Machine and reweighting in turn, `accelerate` going ahead of them."""
     theta, alpha = beginning(problem, start)
     machine = Machine(problem, alpha)
     ahead, best, plain = Ahead(machine, accelerate), np.inf, theta
@@ -50,5 +63,5 @@ def analytic(
             theta, best = plain, np.inf
             continue
         best = certificate.primal
-        plain = problem.formulation.reweight(theta, machine.v)
+        plain = reweight(theta, machine.v)
         theta = ahead.step(theta, plain, certificate.relative_gap)

@@ -1,9 +1,10 @@
 """HessianMKL: Newton's method in the kernel weights on the simplex.
 
-Problem. Sparse MKL, ½(Σ‖w_m‖)² or LpNorm(1): min of J(θ) over θ ≥ 0, Σθ = 1.
+Problem. Sparse MKL, ½(Σ‖w_m‖)² or LpNorm(1): min of J(θ) over θ ≥ 0, Σθ = 1. The same
+steps on a product of simplices finish VSKL (mirror.py), with G of bca.py in place of J.
 
 Algorithm (Chapelle and Rakotomamonjy 2008). J has the gradient −½v² and a Hessian that
-costs one product with the kernels at stake (wrapper.py); the step is the minimum of the
+costs one product with the kernels at stake (bca.py); the step is the minimum of the
 quadratic model on the simplex, shortened until J falls enough. Kernels of weight 0 with
 v_m well below the largest are left out of the model.
 
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 
 from ..problem import Problem
 from .base import Steps, beginning, solver
-from .wrapper import Machine
+from .bca import Oracle
 
 Array = np.ndarray
 
@@ -36,55 +37,69 @@ Array = np.ndarray
 )
 def hessian(problem: Problem, *, start: Any = None) -> Steps:
     theta, alpha = beginning(problem, start)
-    theta = theta / np.sum(theta)
-    machine = Machine(problem, alpha)
-    machine.solve(theta)
+    everything = (tuple(range(problem.grams.M)),)
+    yield from newton(Oracle(problem, everything, 1.0, alpha, 1e-5), theta)
+
+
+def newton(oracle: Oracle, theta: Array) -> Steps:
+    """Newton steps on a product of simplices, from θ on."""
+    theta = _clean(theta, oracle)
+    oracle.solve(theta)
     while True:
-        certificate = yield machine.iterate()
-        machine.heed(certificate)
-        value, slope = machine.J, -0.5 * machine.v**2
-        at_stake = (theta > 0) | (slope < 0.9 * np.min(slope))
-        which = np.flatnonzero(at_stake)
-        model = machine.hessian(which)
+        certificate = yield oracle.iterate()
+        oracle.heed(certificate)
+        value, slope = oracle.value, oracle.slope
+        steepest = np.zeros(len(oracle.theta))
+        np.minimum.at(steepest, oracle.owner, slope)
+        which = np.flatnonzero((theta > 0) | (slope < 0.9 * steepest[oracle.owner]))
+        model = oracle.hessian(which)
         model[np.diag_indices_from(model)] += 1e-9 * np.trace(model) / len(which)
         target = np.zeros_like(theta)
-        target[which] = simplex_minimum(model, slope[which], theta[which])
+        target[which] = simplex_minimum(
+            model, slope[which], theta[which], oracle.owner[which]
+        )
         step, t = target - theta, 1.0
         falls = float(slope @ step)
         for _ in range(30):
-            trial = _clean(theta + t * step)
-            machine.solve(trial)
-            if value + 1e-4 * t * falls + machine.tol >= machine.J:
+            trial = _clean(theta + t * step, oracle)
+            oracle.solve(trial)
+            if value + 1e-4 * t * falls + oracle.error >= oracle.value:
                 break
-            certificate = yield machine.iterate()
-            machine.heed(certificate)
+            certificate = yield oracle.iterate()
+            oracle.heed(certificate)
             t *= 0.3
         theta = trial
 
 
-def _clean(theta: Array) -> Array:
+def _clean(theta: Array, oracle: Oracle) -> Array:
+    """Every group sums to 1, and what is next to nothing is nothing."""
     theta = np.where(theta < 1e-10 * np.max(theta), 0.0, theta)
-    return np.asarray(theta / np.sum(theta))
+    return np.asarray(theta / oracle.sums(theta)[oracle.owner])
 
 
-def simplex_minimum(H: Array, slope: Array, theta: Array) -> Array:
-    """argmin over z in the simplex of ⟨slope, z − θ⟩ + ½ (z − θ)ᵀH(z − θ)."""
+def simplex_minimum(H: Array, slope: Array, theta: Array, owner: Array) -> Array:
+    """argmin over z in a product of simplices of ⟨slope, z − θ⟩ + ½ (z − θ)ᵀH(z − θ).
+
+    owner: the simplex that each coordinate belongs to
+    """
     import clarabel
 
-    M = len(theta)
+    M, J = len(theta), int(np.max(owner)) + 1
+    member = sp.csc_matrix((np.ones(M), (owner, np.arange(M))), shape=(J, M))
     scale = float(np.max(np.abs(slope))) or 1.0
     P = sp.csc_matrix(np.triu(H) / scale)
     linear = (slope - H @ theta) / scale
-    A = sp.vstack([np.ones((1, M)), -sp.eye(M)], format="csc")
-    b = np.append(1.0, np.zeros(M))
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(M)]
+    A = sp.vstack([member, -sp.eye(M)], format="csc")
+    b = np.append(np.ones(J), np.zeros(M))
+    cones = [clarabel.ZeroConeT(J), clarabel.NonnegativeConeT(M)]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
     settings.max_threads = 1
     found = clarabel.DefaultSolver(P, linear, A, b, cones, settings).solve()
     z = np.maximum(np.array(found.x), 0.0)
-    if not np.all(np.isfinite(z)) or not np.any(z):
-        return theta
     z[z < 1e-9] = 0.0
-    return np.asarray(z / np.sum(z))
+    sums = member @ z
+    if not np.all(np.isfinite(sums) & (sums > 0)):
+        return theta
+    return np.asarray(z / sums[owner])

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ..certificate import Certificate
+from ..formulations.losses import Quadratic
 from ..problem import Problem
 from . import svm
 from .base import Iterate
@@ -34,11 +35,11 @@ class Machine:
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.solves = 1e-3 * worst, 0
 
-    def solve(self, theta: Array) -> Array:
+    def solve(self, theta: Array, offset: Array | None = None) -> Array:
         """α at θ: one combine, and no other pass."""
         self.theta = theta
         self.K = self.problem.grams.combine(theta)
-        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol)
+        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset=offset)
         self.alpha = self.problem.feasible(found.alpha)
         self.solves += 1
         self.__dict__.pop("v", None)
@@ -66,17 +67,28 @@ class Machine:
         """Tie the tolerance to the true gap."""
         self.tol = self.sharpness * max(certificate.gap, 0.0)
 
+    @property
+    def quadratic(self) -> Quadratic:
+        dual = self.problem.loss.quadratic(self.problem.y, self.problem.costs)
+        assert dual is not None
+        return dual
+
+    @property
+    def free(self) -> Array:
+        """The coordinates of α off bounds and kinks."""
+        return self.quadratic.free(self.point)
+
+    def system(self, free: Array) -> Array:
+        """Σθ_mK_m + ridge on the free coordinates."""
+        return self.K[np.ix_(free, free)] + np.diag(self.quadratic.ridge[free])
+
     def hessian(self, which: Array) -> Array:
         """∂²J/∂θ² for some kernels: one product with each of them."""
-        problem, alpha = self.problem, self.point
-        dual = problem.loss.quadratic(problem.y, problem.costs)
-        assert dual is not None
-        free = dual.free(alpha)
+        problem, free = self.problem, self.free
         if len(free) == 0:
             return np.zeros((len(which), len(which)))
-        B = problem.grams.subset(which).matvec(alpha)[:, free].T
-        system = self.K[np.ix_(free, free)] + np.diag(dual.ridge[free])
-        columns = svm.bordered(system, B, problem.bias)
+        B = problem.grams.subset(which).matvec(self.point)[:, free].T
+        columns = svm.bordered(self.system(free), B, problem.bias)
         if columns is None:  # no curvature to be had: a linear model
             return np.zeros((len(which), len(which)))
         H = B.T @ columns

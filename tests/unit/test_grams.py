@@ -43,6 +43,8 @@ def test_operations_agree_with_their_definitions(storage, n):
     same(grams.matvec(A), [k @ A for k in K])
     same(grams.quad(a), [a @ k @ a for k in K])
     same(grams.quad(A), [np.trace(A.T @ k @ A) for k in K])
+    S = A @ A.T - np.diag(a)
+    same(grams.against(S), [np.sum(k * S) for k in K])
     same(grams.apply(B), [k @ b for k, b in zip(K, B)])
     same(grams.combine(theta), np.tensordot(theta, K, 1))
     same(grams.rows(3), K[:, 3])

@@ -116,7 +116,7 @@ def test_wrong_commands_get_one_clear_sentence(arguments, words):
 
 def test_list_shows_the_rooms():
     shown = mklopt("list").stdout
-    for name in ("GroupLasso", "VSKL", "multinomial", "[j ≠ y]"):
+    for name in ("GroupLasso", "VSKL", "multinomial", "[j ≠ y]", "mirror", "Product"):
         assert name in shown
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from mklopt import GramStack, Problem, Result, Trace, certify, solve
 from mklopt.bench import subset_gaussians
-from mklopt.formulations import LpNorm
+from mklopt.formulations import VSKL, Composite, GroupLasso, LpNorm
 from mklopt.solvers import Iterate, solver, solvers, that_can
 from mklopt.solvers.base import REGISTRY
 
@@ -138,15 +138,24 @@ print(result.status, result.relative_gap >= 0, len(result.trace) > 0)
     assert out.split() == ["interrupted", "True", "True"]
 
 
+def suited(name, p):
+    """The problem with a formulation that the solver can solve."""
+    halves = (range(p.grams.M // 2), range(p.grams.M // 2, p.grams.M))
+    others = (LpNorm(1.0), GroupLasso(), VSKL(halves, np.inf), Composite(halves))
+    for other in (
+        p,
+        *(p.with_(formulation=f) for f in others),
+        p.with_(loss="squared", bias=False),
+    ):
+        if name in that_can(other):
+            return other
+    raise LookupError(f"no problem here suits {name}")
+
+
 @pytest.mark.parametrize("name", list(solvers()))
 def test_time_limits_are_kept(name):
     kernels, y = subset_gaussians(300, 20)
-    p = Problem(kernels, y, "hinge", LpNorm(4 / 3), C=100.0)
-    for other in (p, p.with_(formulation=LpNorm(1.0)),
-                  p.with_(loss="squared", bias=False)):  # fmt: skip
-        if name in that_can(other):
-            p = other
-            break
+    p = suited(name, Problem(kernels, y, "hinge", LpNorm(4 / 3), C=100.0))
     begun = time.perf_counter()
     found = solve(p, name, tol=0.0, time_limit=0.5)
     assert time.perf_counter() - begun < 1.5
@@ -366,9 +375,7 @@ def test_time_limits_are_kept_where_nothing_can_be_separated(name):
     """Rank 3, random labels, C = 1e6: the machine never ends; the limit must hold."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 15)), np.sign(rng.normal(size=600))
-    p = Problem(GramStack(linear(X)), y, "hinge", LpNorm(4 / 3), 1e6)
-    if name in ("hessian", "simple"):
-        p = p.with_(formulation=LpNorm(1.0))
+    p = suited(name, Problem(GramStack(linear(X)), y, "hinge", LpNorm(4 / 3), 1e6))
     begun = time.perf_counter()
     found = solve(p, name, time_limit=1.0)
     assert time.perf_counter() - begun < 2.5  # two workers share the machine

@@ -1,0 +1,154 @@
+"""Projected gradient descent with spectral steps and a non-monotone search.
+
+Problem. min over d in a convex set of a differentiable W(d), W and ∇W known up to the
+error of an inner machine.
+
+Algorithm (Jain, Vishwanathan and Varma 2012, algorithm 1, after Birgin, Martínez and
+Raydan). With λ the step length, p = d − P(d − λ∇W) and t = 1, then less,
+
+    accept      W(d − t p) ≤ A − 1e-4 t ⟨p, ∇W⟩
+    N           A is the average of Zhang and Hager: Q ← ηQ + 1, A ← A + (W − A)/Q,
+                η between 0.1 and 1, up after a step that kept a tenth of its promise,
+                down after a rise; without N: A = W, the rule of Armijo
+    S           λ ← ⟨s, s⟩/⟨s, y⟩, s and y the last changes of d and ∇W, ten times the
+                last λ where ⟨s, y⟩ ≤ 0; without S: λ stays what it was at first,
+                1/‖∇W‖∞, the rule of Armijo; or, with `remember`, it is doubled when
+                the first trial was taken and else cut to what was taken
+    P           the machine is only as precise as the step needs: the objective decides
+                (`heed`); without P it is precise from the start
+
+Between trials t is the minimum of a parabola, kept in [0.1 t, 0.5 t]; the error of the
+machine is room for both sides of the comparison. A search that ends in a step below
+1e-8 asks the machine for ten times the precision and begins anew.
+
+Ours, `scaled`: ∇W is multiplied by max(d_m/max d, 1e-4), a metric in which parameters
+move in proportion to their size. For ℓp prices near p = 1, whose curvature d^{p−2} has
+no bound, the plain spectral step gets ever shorter; in this metric it does not. It is
+for sets that are given coordinate by coordinate, such as d ≥ 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+Array = np.ndarray
+LEAST = 1e-4  # of the largest: how fast a parameter may leave 0
+SMALL = 1e-8  # steps below it: the gradient is wrong, not the step
+
+
+class Objective(Protocol):
+    """W(d), its gradient where W was asked last, and the set."""
+
+    @property
+    def noise(self) -> float: ...  # how far a value may be off
+    def value(self, d: Array) -> float: ...
+    def gradient(self) -> Array: ...
+    def project(self, d: Array) -> Array: ...
+    def sharpen(self) -> None: ...
+
+
+class Point(NamedTuple):
+    """Where the descent is: W and ∇W at d, and the move p it tries next."""
+
+    d: Array
+    value: float
+    slope: Array
+    move: Array
+
+    @property
+    def falls(self) -> float:
+        """⟨p, ∇W⟩: the decrease that a linear model promises."""
+        return float(self.move @ self.slope)
+
+
+def descend(
+    objective: Objective,
+    d: Array,
+    *,
+    spectral: bool = True,
+    nonmonotone: bool = True,
+    scaled: bool = True,
+    remember: bool = False,
+) -> Iterator[Point]:
+    """The points of the descent, one per step; a long search shows its trials, too."""
+    metric = by_size if scaled else np.ones_like
+    d = objective.project(d)
+    value, slope = objective.value(d), objective.gradient()
+    length = first_length(metric(d) * slope)
+    average = Average(value, nonmonotone)
+    while True:
+        scale = metric(d)
+        target = objective.project(d - length * scale * slope)
+        point = Point(d, value, slope, d - target)
+        yield point
+        t, trials = 1.0, 0
+        begun = time.perf_counter()
+        while True:
+            trial = d - t * point.move
+            new = objective.value(trial)
+            trials += 1
+            if new <= average.level - 1e-4 * t * point.falls + objective.noise:
+                break
+            t = parabola(t, new - value, point.falls)
+            if t < SMALL:
+                break
+            if time.perf_counter() - begun > 0.3:
+                yield Point(trial, new, objective.gradient(), point.move)
+                begun = time.perf_counter()
+        if t < SMALL:
+            objective.sharpen()
+            value, slope = objective.value(d), objective.gradient()
+            average, length = Average(value, nonmonotone), first_length(scale * slope)
+            continue
+        bend = objective.gradient()
+        if spectral:
+            length = spectral_length(trial - d, bend - slope, scale, length)
+        elif remember:
+            length *= 2.0 if trials == 1 else t
+        average.add(new, gain=(value - new) / max(t * point.falls, 1e-300))
+        d, value, slope = trial, new, bend
+
+
+def first_length(slope: Array) -> float:
+    """A step that moves no coordinate by more than 1."""
+    return 1 / max(float(np.max(np.abs(slope))), 1e-300)
+
+
+def parabola(t: float, rise: float, falls: float) -> float:
+    """The minimum of the parabola through both ends, between 0.1 t and 0.5 t."""
+    curve = rise + t * falls
+    best = 0.5 * t * t * falls / curve if curve > 0 else 0.5 * t
+    return float(np.clip(best, 0.1 * t, 0.5 * t))
+
+
+def spectral_length(s: Array, y: Array, scale: Array, last: float) -> float:
+    """Barzilai and Borwein: the inverse of the curvature met on the last step."""
+    curve = float(s @ y)
+    if curve <= 0:
+        return min(10 * last, 1e30)
+    return float(np.clip(float(s @ (s / scale)) / curve, 1e-30, 1e30))
+
+
+def by_size(d: Array) -> Array:
+    """The metric: each parameter in proportion to its size, and never stuck at 0."""
+    return np.maximum(d / max(float(np.max(d)), 1e-300), LEAST)
+
+
+class Average:
+    """What a step is compared with: the last value, or an average of all of them."""
+
+    def __init__(self, value: float, nonmonotone: bool):
+        self.level, self.weight = value, 1.0
+        self.mixing, self.lowest = (1.0, 0.1) if nonmonotone else (0.0, 0.0)
+
+    def add(self, value: float, gain: float) -> None:
+        """gain: the decrease, in parts of what the linear model promised."""
+        self.weight = self.mixing * self.weight + 1
+        self.level += (value - self.level) / self.weight
+        if self.lowest:
+            change = 0.025 if gain > 0.1 else -0.025 if gain < 0 else 0.0
+            self.mixing = float(np.clip(self.mixing + change, self.lowest, 1.0))

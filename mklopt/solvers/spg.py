@@ -1,0 +1,98 @@
+"""SPG-GMKL on sums of kernels: spectral projected gradient in the kernel weights.
+
+Problem. Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ) with a convex and differentiable price
+r: GroupLasso (r = ½Σθ) and Tikhonov (r = μ‖θ‖_p²). With J of wrapper.py the problem is
+the minimum of W(θ) = J(θ) + r(θ) over θ ≥ 0, convex, with ∇W = ∇r − ½v². Jain's ℓ1 and
+ℓp forms are these by the maps of equivalences.py; other families are in gmkl.py.
+
+Algorithm (Jain, Vishwanathan and Varma 2012, algorithm 1): spectral.py, with switches
+spectral (S), nonmonotone (N) and tune (P); `scaled` is ours, off in the paper. P: the
+tolerance of the machine is a part of the certified gap. All off: pgd.py. stop="paper"
+ends at an absolute gap of 1e-3.
+
+Guarantee. Every limit point is a minimum. A first-order method, made for a gap of 1e-4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..problem import Problem
+from .base import Steps, beginning, solver
+from .spectral import descend
+from .wrapper import Machine
+
+Array = np.ndarray
+PAPER = 1e-3  # the gap at which the paper stops
+SHARP = 1e-9  # the precision of machines without P, relative to W
+
+
+@solver(
+    "spg",
+    needs={"priced"},
+    losses={"quadratic"},
+    accuracy=1e-4,
+    reference="jain2012",
+    guarantee="limit points are optimal",
+)
+def spg(
+    problem: Problem,
+    *,
+    start: Any = None,
+    spectral: bool = True,
+    nonmonotone: bool = True,
+    tune: bool = True,
+    scaled: bool = True,
+    remember: bool = False,
+    stop: str | None = None,
+) -> Steps:
+    """spectral, nonmonotone, tune: S, N and P; scaled: a metric of our own
+    remember: without S, whether a search begins near where the last one ended
+    stop: None, or "paper" for an absolute gap of 1e-3
+    """
+    if stop not in (None, "paper"):
+        raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
+    theta, alpha = beginning(problem, start)
+    priced = Priced(problem, alpha, tune)
+    switches = {"spectral": spectral, "nonmonotone": nonmonotone, "scaled": scaled}
+    for _ in descend(priced, theta, remember=remember, **switches):
+        certificate = yield priced.machine.iterate()
+        if stop and certificate.gap <= PAPER:
+            return
+        priced.heed(certificate)
+
+
+class Priced:
+    """W(θ) = J(θ) + r(θ)."""
+
+    def __init__(self, problem: Problem, alpha: Array | None, tune: bool):
+        self.problem, self.tune = problem, tune
+        self.machine = Machine(problem, alpha, sharpness=1e-2)
+        if not tune:
+            self.machine.tol *= 1e3 * SHARP
+
+    @property
+    def noise(self) -> float:
+        return self.machine.tol
+
+    def value(self, theta: Array) -> float:
+        self.machine.solve(theta)
+        price, self.slope = self.problem.formulation.price(theta)
+        return self.machine.J + price
+
+    def gradient(self) -> Array:
+        return np.asarray(self.slope - 0.5 * self.machine.v**2)
+
+    def project(self, theta: Array) -> Array:
+        return np.maximum(theta, 0.0)
+
+    def sharpen(self) -> None:
+        self.machine.tol *= 0.1
+
+    def heed(self, certificate: Certificate) -> None:
+        """P: the machine is as precise as the certified gap asks for."""
+        if self.tune:
+            self.machine.heed(certificate)

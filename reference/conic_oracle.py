@@ -1,0 +1,58 @@
+"""The oracle of VSKL for q = ∞ as a conic quadratic program, a check of BCA.
+
+    max over α, γ, s   gain(α) − Σ_j s_j
+    subject to         2 γ_j s_j ≥ Σ_{k∈j} λ_k αᵀK_kα,   γ ≥ 0,   Σγ ≤ 1
+
+The product of two variables is a cone by 2γs = ½(γ + s)² − ½(γ − s)²:
+‖(√2 z_j, γ_j − s_j)‖ ≤ γ_j + s_j with ‖z_j‖² the right-hand side.
+Reference: Aflalo et al. (2011), eq. (13).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..problem import Problem
+from .exact import OPTIONS, run
+from .programs import Program, factors
+
+Array = np.ndarray
+
+
+class Best(NamedTuple):
+    """G(λ) and where it is attained."""
+
+    value: float
+    alpha: Array
+    gamma: Array
+
+
+def conic_oracle(problem: Problem, lam: Array) -> Best:
+    """G(λ) at in-group weights λ, by an interior-point method."""
+    import cvxpy as cp
+
+    groups, q = problem.formulation.simplices(problem.grams.M)
+    if q < np.inf:
+        raise ValueError(
+            f"q = {q}: the oracle is a conic quadratic program for q = ∞ only"
+        )
+    roots = [np.sqrt(t) * L for t, L in zip(lam, factors(problem))]
+    alpha = cp.Variable(problem.shape)
+    gamma, s = (cp.Variable(len(groups), nonneg=True) for _ in range(2))
+    losses, cones = problem.loss.epigraph(problem.y).support_program(
+        -cp.vec(alpha, order="C"), -problem.costs
+    )
+    for j, group in enumerate(groups):
+        z = np.hstack([roots[k] for k in group]).T @ alpha
+        both = cp.hstack([np.sqrt(2) * z, gamma[j] - s[j]])
+        cones.append(cp.norm(both, 2) <= gamma[j] + s[j])
+    balance = [cp.sum(alpha) == 0] if problem.bias else []
+    objective = cp.Maximize(-losses - cp.sum(s))
+    made = cp.Problem(objective, [*cones, *balance, cp.sum(gamma) <= 1])
+    for settings in OPTIONS["CLARABEL"]:
+        value = run(Program(made, alpha), "CLARABEL", settings)
+        if value is not None and made.status == "optimal":
+            return Best(value, np.array(alpha.value), np.array(gamma.value))
+    raise RuntimeError(f"no point of the oracle of {problem!r} was found")

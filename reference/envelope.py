@@ -1,0 +1,45 @@
+"""The gradient of an envelope against differences of values that OSQP finds.
+
+∇W(d) of gmkl.py rests on Danskin's theorem and on the α of our own machine. Here W is
+computed without either: r(d) plus the optimal value of the machine as a quadratic
+program, at d ± h in each direction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .exact import run
+from .programs import machine
+
+Array = np.ndarray
+SETTINGS = {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iter": 100_000, "polishing": True}
+
+
+def envelope_value(problem: Any, d: Array) -> float:
+    """W(d) with the value of the machine that OSQP reports."""
+    found = run(machine(problem.machine(d), np.ones(1)), "OSQP", SETTINGS)
+    if found is None:
+        raise RuntimeError("OSQP found no solution of the machine")
+    return float(problem.regularizer.value(d) + found)
+
+
+def envelope_agreement(result: Any, *, step: float = 1e-3, most: int = 5) -> float:
+    """max |∇W − differences| / max |∇W| over the largest parameters of a result.
+
+    step: relative to d; most: how many parameters are tried
+    """
+    problem, d = result.problem, result.d
+    size = max(float(np.max(np.abs(result.slope))), 1e-300)
+    scale = max(float(np.max(problem.regularizer.gradient(d))), size)
+    worst = 0.0
+    for m in np.argsort(-d)[:most]:
+        if d[m] <= 0:
+            continue
+        h = step * d[m] * (np.arange(len(d)) == m)
+        up, down = (envelope_value(problem, d + s * h) for s in (1, -1))
+        slope = (up - down) / (2 * step * d[m])
+        worst = max(worst, abs(slope - result.slope[m]))
+    return worst / scale
