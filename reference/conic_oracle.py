@@ -38,7 +38,7 @@ def conic_oracle(problem: Problem, lam: Array) -> Best:
         raise ValueError(
             f"q = {q}: the oracle is a conic quadratic program for q = ∞ only"
         )
-    roots = [np.sqrt(t) * L for t, L in zip(lam, factors(problem))]
+    roots = [np.sqrt(t) * L for t, L in zip(lam, factors(problem.grams))]
     alpha = cp.Variable(problem.shape)
     gamma, s = (cp.Variable(len(groups), nonneg=True) for _ in range(2))
     losses, cones = problem.loss.epigraph(problem.y).support_program(
