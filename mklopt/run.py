@@ -25,7 +25,7 @@ from .certificate import Certificate, certify, relative
 from .problem import Problem
 from .progress import progress
 from .result import Result
-from .solvers import NOBODY, Iterate, Solver, Unsupported, find, that_can
+from .solvers import Iterate, Solver, find, that_can
 from .trace import Trace
 
 Array = np.ndarray
@@ -73,7 +73,8 @@ def solve(
 ) -> Result:
     """Solve a problem to a certified relative gap of tol.
 
-    solver: a name (see `mklopt list`), or "auto": `analytic`, or the first that can
+    solver: a name (see `mklopt list`), or "auto": `analytic` for dense formulations
+        with losses it knows, `spicy` for all others
     max_iter, time_limit: stop after so many iterates, or seconds
     seed: for solvers that draw random numbers
     start: a result, or (weights, dual), to begin from
@@ -193,10 +194,9 @@ def _stands_still(trace: Trace) -> bool:
 def _chosen(name: str, problem: Problem) -> Solver:
     if name != "auto":
         return find(name, problem)
-    able = that_can(problem)
-    if not able:
-        raise Unsupported(f"auto cannot solve {problem}{NOBODY}")
-    return find("analytic" if "analytic" in able else able[0], problem)
+    smooth = "smooth_dual" in problem.formulation.traits
+    dense = smooth and "analytic" in that_can(problem)
+    return find("analytic" if dense else "spicy", problem)
 
 
 def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str, Any]:

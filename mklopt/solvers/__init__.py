@@ -12,9 +12,6 @@ from .base import REGISTRY, Iterate, Solver, Unsupported, solver
 __all__ = ["Iterate", "Solver", "Unsupported", "find", "solver", "solvers", "that_can"]
 
 
-NOBODY = "; no solver can yet, but mklopt.reference.solve(problem) does"
-
-
 def solvers() -> dict[str, Solver]:
     """All solvers by name."""
     for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
@@ -38,7 +35,6 @@ def find(name: str, problem: Problem) -> Solver:
         )
     reason = known[name].why_not(problem)
     if reason:
-        able = that_can(problem)
-        hint = f"; these can: {', '.join(able)}" if able else NOBODY
-        raise Unsupported(f"{name} cannot solve {problem}: {reason}{hint}")
+        able = ", ".join(that_can(problem))
+        raise Unsupported(f"{name} cannot solve {problem}: {reason}; these can: {able}")
     return known[name]
