@@ -81,33 +81,46 @@ class SquaredMixedNorm(Formulation):
                 theta[index] = total / slope * (u[index] / total) ** (2 - r)
         return theta
 
-    def closed(self, name: str) -> bool:
-        return super().closed(name) and (name != "prox" or self.exponents[0] == 1)
-
     def prox(self, u: Array, step: Array | float) -> Array:
-        if not self.closed("prox"):
-            return super().prox(u, step)
-        from .sums import prices  # numba: only when it is needed
+        from .sums import prox_of_groups  # numba: only when it is needed
 
         step = np.broadcast_to(np.asarray(step, float), u.shape)
         order = np.concatenate([np.array(group) for group in self.groups])
         ends = np.cumsum([0, *map(len, self.groups)])
-        found = prices(u[order], step[order], ends, float(self.exponents[1]))
-        return np.maximum(u - step * found[self._owner(len(u))], 0.0)
+        z, sorted_z = np.empty(len(u)), np.empty(len(u))
+        r, s = map(float, self.exponents)
+        prox_of_groups(u[order], step[order], ends, r, s, sorted_z)
+        z[order] = sorted_z
+        return z
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
-        if not self.closed("prox"):
-            return super().prox_slope(u, step)
-        step = np.broadcast_to(np.asarray(step, float), u.shape)
-        z, owner, s = self.prox(u, step), self._owner(len(u)), self.exponents[1]
+        z, owner = self.prox(u, step), self._owner(len(u))
         used = np.flatnonzero(z > 0)
         if len(used) == 0:
             return np.zeros((0, 0))
-        T = np.bincount(owner, z, len(self.groups))
-        S = np.bincount(owner[used], step[used], len(self.groups))
-        prices = _slope_of_prices(T, S, s)  # ∂λ_j/∂u_k for every k in use of a group
-        inside = prices[np.ix_(owner[used], owner[used])]
-        return np.eye(len(used)) - step[used, None] * inside
+        steps = np.broadcast_to(np.asarray(step, float), u.shape)[used, None]
+        if self.exponents[1] == INF:
+            R = self.inner(z, 1.0)
+            inside = _slope_of_prices(R, owner[used], steps[:, 0])
+            return np.eye(len(used)) - steps * inside
+        bent = np.eye(len(used)) + steps * self._hessian(z, owner, used)
+        return np.linalg.inv(bent)
+
+    def _hessian(self, z: Array, owner: Array, used: Array) -> Array:
+        """∂²Ω over the used kernels: λ_j ∂²R_j inside the groups, ∂R ∂²½‖R‖_s² ∂Rᵀ."""
+        r, s = self.exponents
+        R = self.inner(z, r)
+        x = R / norm(R, s)
+        Q = np.diag((s - 1) * np.where(R > 0, x, 1.0) ** (s - 2))
+        Q += (2 - s) * np.outer(x ** (s - 1), x ** (s - 1))
+        mine = owner[used]
+        share = z[used] / R[mine]
+        slope = share ** (r - 1)
+        same = mine[:, None] == mine
+        price = norm(R, s) * x ** (s - 1) / np.where(R > 0, R, 1.0)
+        bend = (r - 1) * price[mine]
+        inside = np.diag(bend * share ** (r - 2)) - bend * same * np.outer(slope, slope)
+        return inside + np.outer(slope, slope) * Q[np.ix_(mine, mine)]
 
     def _owner(self, M: int) -> Array:
         """The group of each kernel."""
@@ -120,23 +133,16 @@ class SquaredMixedNorm(Formulation):
         return 2 * super().rounding(M)
 
 
-def _slope_of_prices(T: Array, S: Array, s: float) -> Array:
-    """∂λ_j/∂U_i of the prices of sums.py, U_i the sum of u over the used kernels of i.
-
-    U − Sλ = T and λ = ∂½‖T‖_s² give ∂λ/∂U = (Q⁻¹ + S)⁻¹, Q the Hessian of ½‖T‖_s²; for
-    s = ∞ the largest groups share: U − Sλ = N for each of them, Σλ = N.
+def _slope_of_prices(R: Array, owner: Array, step: Array) -> Array:
+    """s = ∞: ∂λ_j/∂u_k for each pair of used kernels, from R_j = N for the groups that
+    share the maximum, U_j − S_j λ_j = N, and Σλ = N.
     """
-    count, N = len(T), norm(T, s)
-    if s == INF:
-        tied = np.flatnonzero(T >= N * (1 - 1e-9))
-        out, inverse = np.zeros((count, count)), 1 / S[tied]
-        shared = np.outer(inverse, inverse) / (1 + np.sum(inverse))
-        out[np.ix_(tied, tied)] = np.diag(inverse) - shared
-        return out
-    x = T / N
-    curve = np.diag((s - 1) * np.where(T > 0, x, 1.0) ** (s - 2))
-    Q = curve + (2 - s) * np.outer(x ** (s - 1), x ** (s - 1))
-    return np.linalg.solve(np.eye(count) + Q * S, Q)
+    S = np.bincount(owner, step, len(R))
+    tied = np.flatnonzero(np.max(R) * (1 - 1e-9) <= R)
+    out, inverse = np.zeros((len(R), len(R))), 1 / S[tied]
+    shared = np.outer(inverse, inverse) / (1 + np.sum(inverse))
+    out[np.ix_(tied, tied)] = np.diag(inverse) - shared
+    return out[np.ix_(owner, owner)]
 
 
 @dataclass(frozen=True)

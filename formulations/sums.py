@@ -1,24 +1,31 @@
-"""The prox of ½‖T‖_s², T_j = Σ_{k∈j} z_k: squared norms of sums over groups, compiled.
+"""The prox of ½‖(‖z_j‖_r)_j‖_s² over z ≥ 0, squared norms of norms of groups, compiled.
 
-    argmin over z ≥ 0 of ½‖T‖_s² + Σ_k (z_k − u_k)²/(2 step_k)
+    argmin over z ≥ 0 of ½‖R‖_s² + Σ_k (z_k − u_k)²/(2 step_k),   R_j = ‖z_j‖_r
 
-z_k = (u_k − step_k λ_j)₊ with a price λ_j = N^{2−s} T_j^{s−1} per group, N = ‖T‖_s. For
-given N each group has one root, found by Newton from below; then a root in N. For s = ∞
-the groups above N are cut down to it, and Σλ = N. The objective is strictly convex:
-there is one such point, however it is found.
+With N = ‖R‖_s a group pays the price λ_j = N^{2−s} R_j^{s−1} for its norm:
+
+    r = 1    z_k = (u_k − step_k λ_j)₊
+    r > 1    z_k + step_k μ_j z_k^{r−1} = u_k,   μ_j = λ_j R_j^{1−r}
+
+For given N each group has one root (in λ_j by Newton from below, or in R_j), then there
+is a root in N. For s = ∞ the groups above N are cut down to it, and Σλ = N. The
+objective is strictly convex: there is one such point, however it is found.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numba import float64, int64, njit
+from numba import boolean, float64, int64, njit, void
 
 Array = np.ndarray
+GROUP = (float64[::1], float64[::1])  # u and step of one group, or of all
 
 
-@njit(float64(float64[::1], float64[::1], float64, float64, float64), cache=True)
+@njit(float64(*GROUP, float64, float64, float64), cache=True)
 def price(u, step, s, N, top):
-    """λ of one group: λ = N^{2−s} T(λ)^{s−1}, or T(λ) = N for s = ∞ (if T(0) > N)."""
+    """r = 1: λ = N^{2−s} T(λ)^{s−1}; for s = ∞ T(λ) = N, or 0 where T(0) ≤ N."""
     if s == 1:
         return N
     low, high, x = 0.0, top, 0.0
@@ -48,68 +55,131 @@ def price(u, step, s, N, top):
     return x
 
 
+@njit(float64(float64, float64, float64), cache=True)
+def power(u, weight, r):
+    """z with z + weight z^{r−1} = u: Newton in log z, from above."""
+    if u <= 0:
+        return 0.0
+    if weight <= 0:
+        return u
+    top, scale = math.log(u), math.log(weight)
+    t = min(top, (top - scale) / (r - 1))
+    for _ in range(100):
+        plain, bent = math.exp(t - top), math.exp(scale + (r - 1) * t - top)
+        step = (plain + bent) * math.log(plain + bent) / (plain + (r - 1) * bent)
+        if not step > 4e-16 * (1 + abs(t)):
+            break
+        t -= step
+    return math.exp(t)
+
+
+@njit(float64(*GROUP, float64, float64, float64[::1]), cache=True)
+def norm_at(u, step, r, mu, z):
+    """‖z‖_r at the price μ; z is written in place."""
+    top = total = 0.0
+    for k in range(len(u)):
+        z[k] = power(u[k], step[k] * mu, r)
+        top = max(top, z[k])
+    if top == 0:
+        return 0.0
+    for k in range(len(u)):
+        total += (z[k] / top) ** r
+    return top * total ** (1 / r)
+
+
+@njit(float64(float64[::1]), cache=True)
+def between(bracket):
+    """The next x inside (low, high, below, above, …): regula falsi, or the middle."""
+    low, high, below, above = bracket[0], bracket[1], bracket[2], bracket[3]
+    x = (low * above - high * below) / (above - below)
+    return x if low < x < high else 0.5 * (low + high)
+
+
+@njit(boolean(float64[::1], float64, float64), cache=True)
+def narrow(bracket, x, value):
+    """Move the end that x replaces; the other is halved when it stays (Illinois)."""
+    if value == 0 or bracket[1] - bracket[0] <= 1e-15 * bracket[1]:
+        return False
+    end, other = (1, 0) if value > 0 else (0, 1)
+    bracket[end], bracket[2 + end] = x, value
+    if bracket[4] == end:
+        bracket[2 + other] *= 0.5
+    bracket[4] = end
+    return True
+
+
+@njit(float64(*GROUP, float64, float64, float64, float64[::1]), cache=True)
+def settle(u, step, r, s, N, z):
+    """r > 1: the group's z, and R with R = ‖z(N^{2−s} R^{s−r})‖_r; 0: there is none."""
+    high = norm_at(u, step, r, 0.0, z)
+    if high == 0:
+        return 0.0
+    low = high
+    above = high - norm_at(u, step, r, N ** (2 - s) * high ** (s - r), z)
+    below = above
+    while below >= 0:
+        high, above = low, below
+        low *= 0.01
+        if low < 1e-200:
+            z[:] = 0.0
+            return 0.0
+        below = low - norm_at(u, step, r, N ** (2 - s) * low ** (s - r), z)
+    bracket = np.array([low, high, below, above, -1.0])
+    for _ in range(200):
+        R = between(bracket)
+        value = R - norm_at(u, step, r, N ** (2 - s) * R ** (s - r), z)
+        if not narrow(bracket, R, value):
+            break
+    return R
+
+
 @njit(
-    float64(
-        float64[::1], float64[::1], int64[::1], float64[::1], float64, float64,
-        float64[::1],
-    ),
+    float64(*GROUP, int64[::1], float64[::1], float64, float64, float64, float64[::1]),
     cache=True,
-)  # fmt: skip
-def excess(u, step, ends, tops, s, N, prices):
-    """N minus the norm that N's prices leave; prices are written in place."""
+)
+def excess(u, step, ends, tops, r, s, N, z):
+    """N minus the norm that N leaves; z is written in place."""
     total = largest = 0.0
     for j in range(len(tops)):
         a, b = ends[j], ends[j + 1]
-        prices[j] = price(u[a:b], step[a:b], s, N, tops[j])
-        if np.isinf(s):
-            total += prices[j]
-            continue
-        T = 0.0
-        for k in range(a, b):
-            T += max(u[k] - step[k] * prices[j], 0.0)
-        if largest < T:  # ‖T‖_s relative to its largest entry: no overflow
-            total = total * (largest / T) ** s + 1 if largest > 0 else 1.0
-            largest = T
+        if r == 1:
+            cost, R = price(u[a:b], step[a:b], s, N, tops[j]), 0.0
+            for k in range(a, b):
+                z[k] = max(u[k] - step[k] * cost, 0.0)
+                R += z[k]
+            if np.isinf(s):
+                total += cost
+                continue
+        else:
+            R = settle(u[a:b], step[a:b], r, s, N, z[a:b])
+        if largest < R:  # ‖R‖_s relative to its largest entry: no overflow
+            total = total * (largest / R) ** s + 1 if largest > 0 else 1.0
+            largest = R
         elif largest > 0:
-            total += (T / largest) ** s
-    if np.isinf(s):
-        return N - total
-    return N - largest * total ** (1 / s)
+            total += (R / largest) ** s
+    return N - (total if np.isinf(s) else largest * total ** (1 / s))
 
 
-@njit(float64[::1](float64[::1], float64[::1], int64[::1], float64), cache=True)
-def prices(u, step, ends, s):
-    """λ for all groups; kernels come sorted, group j at ends[j]:ends[j + 1]."""
-    count = len(ends) - 1
-    out, tops, top = np.zeros(count), np.zeros(count), 0.0
-    for j in range(count):
+@njit(void(*GROUP, int64[::1], float64, float64, float64[::1]), cache=True)
+def prox_of_groups(u, step, ends, r, s, z):
+    """z in place; kernels come sorted, group j at ends[j]:ends[j + 1]. s = ∞: r = 1."""
+    tops, top = np.zeros(len(ends) - 1), 0.0
+    for j in range(len(tops)):
         for k in range(ends[j], ends[j + 1]):
             tops[j] = max(tops[j], u[k] / step[k])
             top += u[k]
-        top += tops[j]
-    if s == 2 or top == 0:
-        excess(u, step, ends, tops, s, 1.0, out)
-        return out
-    high, above = top, excess(u, step, ends, tops, s, top, out)
+        top += tops[j] if np.isinf(s) else 0.0
+    if s == 2 or top == 0:  # the groups do not see each other
+        excess(u, step, ends, tops, r, s, 1.0, z)
+        return
+    high, above = top, excess(u, step, ends, tops, r, s, top, z)
     low, below = high, above
     while below >= 0 and low > 1e-290:
         high, above = low, below
         low *= 0.1
-        below = excess(u, step, ends, tops, s, low, out)
-    side = 0
-    for _ in range(200):  # regula falsi, each end halved when it stays (Illinois)
-        N = (low * above - high * below) / (above - below)
-        if not low < N < high:
-            N = 0.5 * (low + high)
-        value = excess(u, step, ends, tops, s, N, out)
-        if value == 0 or high - low <= 1e-15 * high:
+        below = excess(u, step, ends, tops, r, s, low, z)
+    bracket = np.array([low, high, below, above, -1.0])
+    for _ in range(200):
+        N = between(bracket)
+        if not narrow(bracket, N, excess(u, step, ends, tops, r, s, N, z)):
             break
-        if value > 0:
-            high, above = N, value
-            below = 0.5 * below if side == 1 else below
-            side = 1
-        else:
-            low, below = N, value
-            above = 0.5 * above if side == -1 else above
-            side = -1
-    return out
