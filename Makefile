@@ -1,4 +1,4 @@
-# make install | test | certify | lint | test-all | bench | bench-wrappers | bench-vskl | bench-spg | contract
+# make install | test | certify | lint | test-all | bench | bench-wrappers | bench-spicy | bench-vskl | bench-spg | contract
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all certify lint bench bench-wrappers bench-vskl bench-spg contract clean
+.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg contract clean
 
 install: $(STAMP)
 
@@ -36,6 +36,9 @@ bench: install
 
 bench-wrappers: install
 	$(ONE) $(BIN)/python -m mklopt.bench_wrappers
+
+bench-spicy: install
+	$(ONE) $(BIN)/python -m mklopt.bench_spicy $(ARGS)
 
 bench-vskl: install
 	$(ONE) $(BIN)/python -m mklopt.bench_vskl $(ARGS)

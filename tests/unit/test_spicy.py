@@ -9,10 +9,12 @@ import pytest
 import mklopt
 from mklopt import GramStack, Problem, certify, reference, solve
 from mklopt import formulations as F
+from mklopt.formulations.losses import EpsInsensitive
 from mklopt.reference.contract import STORE, Cell, load
 from mklopt.solvers import newton, solvers
 from mklopt.solvers.lagrangian import Gammas, Lagrangian
 from mklopt.solvers.newton import System
+from mklopt.solvers.smoothing import Kinked
 
 GROUPS = ((0, 1), (2, 3, 4), (5,))
 SMALL, TARGETS = load("small")
@@ -110,6 +112,7 @@ def test_the_prox_of_the_hinge_is_the_papers_pair_of_slacks():
     p = problem("hinge")
     lagrangian, rho = somewhere(p)
     side, gamma, C = lagrangian.side, 1.3, 1.0
+    assert isinstance(side, Kinked)
     margin, push = p.y * side.f, p.y * rho
     xi, zeta = np.maximum(1 - margin, 0.0), np.maximum(margin - 1, 0.0)
     xi, zeta = xi - gamma * (C - push), zeta - gamma * push
@@ -199,7 +202,7 @@ def test_a_regularizer_and_a_loss_of_ones_own():
 @pytest.mark.parametrize("size", [1e-3, 1e3])
 def test_targets_of_any_size(size):
     y = size * TARGETS["real"]
-    for loss in (F.losses_by_name()["eps_insensitive"](0.1 * size), "squared"):
+    for loss in (EpsInsensitive(0.1 * size), "squared"):
         p = Problem(SMALL, y, loss, F.GroupLasso(), 1.0)
         assert solve(p, "spicy", tol=1e-7, time_limit=18).converged, loss
 
