@@ -123,6 +123,11 @@ def draw(rows: list[Row]) -> list:
         sizes, name = [row[2] for row in mine], f"{solver}, {loss}"
         left.loglog(sizes, [row[3] for row in mine], label=name, **figures.look(place))
         right.semilogx(sizes, [row[4] for row in mine], **figures.look(place))
+        for row in mine:
+            if not row[-1].converged:  # hollow: out of time
+                hollow = {**figures.look(place), "markerfacecolor": "white"}
+                left.plot(row[2], row[3], **hollow)
+                right.plot(row[2], row[4], **hollow)
     left.set(xlabel="kernels M", ylabel="seconds")
     right.set(xlabel="kernels M", ylabel="kernels in use")
     left.legend(frameon=False, fontsize=7)
@@ -162,6 +167,8 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest M")
     most = parser.parse_args().largest
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=100)
     sizes = tuple(M for M in SIZES if most >= M) or SIZES[:1]
     rows = scaling(sizes, console)
     console.print(table(rows))

@@ -14,7 +14,8 @@ of Newton's method.
 γ. The published code starts at 10 (kernels), 1 (bias), 10 (slacks), in units of 1/C for
 the canonical objective, multiplies by 10 where a residual exceeds half the best so far
 and adds 10 elsewhere. `schedule="brisk"` asks for a tenth: fewer steps, each a little
-harder. `"geometric"` multiplies always: the schedule of the theory.
+harder; it is what a start is continued with, at a larger γ. `"geometric"` multiplies
+always: the schedule of the theory.
 
 What comes back. The coefficients of each certified step, not those after γ moved on,
 and ρ as the dual candidate: the loop restores its feasibility over all kernels in the
@@ -73,14 +74,14 @@ def spicy(
     problem: Problem,
     *,
     start: Any = None,
-    schedule: str = "published",
+    schedule: str | None = None,
     growth: float | None = None,
     gamma: float = 10.0,
     gamma_bias: float = 1.0,
     gamma_loss: float = 10.0,
     precision: float = 0.1,
 ) -> Steps:
-    rule = _rule(schedule, growth)
+    rule = _rule(schedule or ("published" if start is None else "brisk"), growth)
     units = Units(problem)
     warm = 1.0 if start is None else WARM[problem.loss.steep]
     gammas = units.gammas(warm * gamma, warm * gamma_bias, warm * gamma_loss)
