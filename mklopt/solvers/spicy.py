@@ -178,12 +178,14 @@ class Units:
         spread = float(np.std(problem.y)) if real else 1.0
         self.unit = 1 / float(np.mean(problem.costs))
         self.loss = (spread or 1.0) * self.unit
+        largest = float(np.max(np.mean(problem.grams.diag(), axis=1)))
+        self.kernels = self.unit / max(1.0, largest)  # published for K_ii of at most 1
 
     def gammas(self, kernels: float, bias: float, loss: float) -> Gammas:
         for name, value in (("", kernels), ("_bias", bias), ("_loss", loss)):
             if not np.all(np.asarray(value) > 0):
                 raise ValueError(f"gamma{name} = {value!r} must be positive")
-        everyone = np.ones(self.problem.grams.M) * kernels * self.unit
+        everyone = np.ones(self.problem.grams.M) * kernels * self.kernels
         return Gammas(everyone, bias * self.unit, loss * self.loss)
 
     def raised(
@@ -203,7 +205,7 @@ class Units:
             return np.maximum(gamma, np.minimum(more, STEEPEST * top))
 
         return Gammas(
-            up(now.kernels, ask[0], self.unit, theta),
+            up(now.kernels, ask[0], self.kernels, theta),
             float(up(now.bias, ask[1], self.unit, self.unit)),
             float(up(now.loss, ask[2], self.loss, self.loss)),
         )
