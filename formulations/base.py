@@ -290,6 +290,14 @@ def check_partition(groups: Groups, M: int, owner: str) -> None:
         )
 
 
+def owners(groups: Groups) -> Array:
+    """The group of each kernel, for groups that share none."""
+    found = np.empty(sum(map(len, groups)), int)
+    for j, group in enumerate(groups):
+        found[list(group)] = j
+    return found
+
+
 def check_range(owner: str, name: str, value: float, low: float, high: float) -> None:
     if isinstance(value, str | complex) or not low <= value <= high:  # NaN, too
         raise ValueError(

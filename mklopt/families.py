@@ -111,8 +111,11 @@ class Polynomial(KernelFamily):
         super().__init__(kernels)
         if not isinstance(degree, int | np.integer) or degree < 1:
             raise ValueError(f"degree = {degree!r}; give a whole number ≥ 1")
-        if not offset >= 0:
-            raise ValueError(f"offset = {offset!r}; a kernel needs offset ≥ 0")
+        number = isinstance(offset, int | float | np.integer | np.floating)
+        if not number or not 0 <= offset < np.inf:
+            raise ValueError(
+                f"offset = {offset!r}; a kernel needs a finite number, offset ≥ 0"
+            )
         self.degree, self.offset = int(degree), float(offset)
 
     def entries(self, S: Array) -> Array:
@@ -129,6 +132,11 @@ def _distances(given: Any) -> list[Array]:
             f"distances have shape {given.shape}; expected (M, n, n), one matrix per "
             "parameter (a single one is D[None])"
         )
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise ValueError(
+            f"distances = {given!r}; give an (M, n, n) array, or a list of (n, n) "
+            "matrices, one per parameter"
+        )
     found = []
     for m, D in enumerate(given):
         D = real_array(D, f"distance matrix {m}", "an (n, n) matrix of numbers")
@@ -141,6 +149,12 @@ def _distances(given: Any) -> list[Array]:
             raise ValueError(
                 f"distance matrix {m} has a negative entry, {np.min(D):.3g}; give "
                 "squared distances, which are ≥ 0"
+            )
+        own = float(np.max(np.diag(D), initial=0.0)) if D.ndim == 2 else 0.0
+        if own > 1e-8 * np.max(D, initial=0.0):  # more than rounding
+            raise ValueError(
+                f"distance matrix {m} has {own:.3g} on its diagonal; the distance of a "
+                "point from itself is 0 (is it a kernel matrix?)"
             )
         found.append(D)
     if not found:

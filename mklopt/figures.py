@@ -52,3 +52,12 @@ def save(figure: Any, name: str) -> list[Path]:
         figure.savefig(path, dpi=150)
     plt.close(figure)
     return paths
+
+
+def positive(text: str) -> int:
+    """A whole number ≥ 1 from the command line."""
+    import argparse
+
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}; give a whole number ≥ 1")
+    return int(text)

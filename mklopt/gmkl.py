@@ -13,7 +13,9 @@ with the rule of Armijo (solvers/spectral.py), with the gradient of the envelope
 ∇W = ∇r − ½∂(αᵀKα)/∂d at the α of the machine (Danskin).
 
 Guarantee. `stationarity` is ‖d − P(d − ∇W)‖∞ at the returned d, with a machine solved
-to `machine.relative_gap`. reference.envelope_agreement(result) compares ∇W with
+apart from the descent, to `machine.relative_gap`; the status is what follows from it.
+K(d) + δI is proved positive semi-definite before the machine is certified, or the
+status says that it is not. reference.envelope_agreement(result) compares ∇W with
 differences of the value that OSQP finds.
 """
 
@@ -26,16 +28,19 @@ from typing import Any
 
 import numpy as np
 
-from .certificate import Certificate, certify
+from .arrays import real_array
+from .certificate import certify
 from .formulations.fixed_weights import FixedWeights
+from .formulations.group_lasso import GroupLasso
 from .grams import GramStack
 from .problem import Problem
-from .regularizers import Given, Regularizer, Total
+from .regularizers import Given, Regularizer, SquaredNorm, Total
 from .solvers import svm
 from .solvers.spectral import Point, descend
 
 Array = np.ndarray
 PAPER = 0.04  # the projected gradient at which the paper stops
+FAR = 1e12  # times where it began: d or −W beyond it have no end
 SWITCHES = ("spectral", "nonmonotone", "tune", "scaled", "remember")
 METHODS = {
     "spg": dict.fromkeys(SWITCHES, True) | {"remember": False},
@@ -46,7 +51,13 @@ STATUS = {
     "max_iter": "the limit on steps came first",
     "time_limit": "the limit on time came first",
     "stalled": "no step along the gradient lowers W any more",
-    "empty": "every parameter was thresholded away",
+    "unbounded": "W falls without end: r(d) does not hold d back",
+    "imprecise": "the projected gradient is at most tol for a loose machine only",
+    "thresholded": "the projected gradient was at most tol before thresholding",
+    "indefinite": "the kernel at d is not positive semi-definite",
+    "interrupted": "interrupted; this is the best point so far",
+    "failed": "an error came first; this is the best point before it",
+    "empty": "every parameter is 0",
 }
 
 
@@ -91,6 +102,11 @@ class KernelFamilyProblem:
                 "mklopt.regularizers, or a pair of functions (r, its gradient)"
             )
         self.regularizer.validate(self.family.M)
+        if not callable(self.project):
+            raise ValueError(
+                f"project = {self.project!r}; give a function d -> the nearest d of "
+                "the set"
+            )
         ones = GramStack.from_factors([np.ones((self.family.n, 1))])
         shell = Problem(ones, self.y, self.loss, FixedWeights([1.0]), self.C, self.bias)
         if shell.loss.quadratic(shell.y, shell.costs) is None:
@@ -106,6 +122,30 @@ class KernelFamilyProblem:
         K = np.asarray(self.family.combine(d))
         return self.shell.with_(grams=GramStack(K[None]))
 
+    def as_problem(self) -> Problem:
+        """The convex Problem with the same d, for sums with r(d) = wΣd or (w/2)‖d‖_p².
+
+        With the first, W is √(2w) times the objective of that problem.
+        """
+        from .families import Sum
+        from .reference import equivalences as maps
+
+        if not isinstance(self.family, Sum) or self.project is not nonnegative:
+            raise ValueError(
+                f"{self!r} is no ordinary Problem: only sums of kernels over d ≥ 0 "
+                "are; solve it with mklopt.gmkl.solve"
+            )
+        plain = self.shell.with_(grams=self.family.stack, formulation=GroupLasso())
+        price = self.regularizer
+        if type(price) is Total:
+            return maps.jain_l1(plain, weight=price.weight)
+        if type(price) is SquaredNorm:
+            return maps.jain_lp(plain, price.p, weight=price.weight)
+        raise ValueError(
+            f"there is no map for r(d) = {type(price).__name__}: Total and SquaredNorm "
+            "have one; solve it with mklopt.gmkl.solve"
+        )
+
     def __repr__(self) -> str:
         kind, loss = type(self.regularizer).__name__, self.shell.loss.name
         return f"KernelFamilyProblem({loss}, {self.family!r}, {kind}, C={self.C})"
@@ -115,7 +155,7 @@ class Envelope:
     """W(d) by one machine, warm-started; ∇W by Danskin. Serves `descend`."""
 
     def __init__(self, problem: KernelFamilyProblem, tune: bool):
-        self.problem, self.tune, self.solves = problem, tune, 0
+        self.problem, self.tune, self.solves, self.bias = problem, tune, 0, 0.0
         shell = problem.shell
         zero = np.zeros(shell.shape)
         self.worst = float(shell.costs @ shell.loss.value(zero, shell.y))
@@ -126,7 +166,7 @@ class Envelope:
         problem, self.d = self.problem, d
         K = problem.family.combine(d)
         found = svm.solve(problem.shell, K, self.alpha, tol=self.noise)
-        self.alpha = problem.shell.feasible(found.alpha)
+        self.alpha, self.bias = problem.shell.feasible(found.alpha), found.bias
         self.solves += 1
         inner = problem.shell.gain(self.alpha) - 0.5 * float(
             self.alpha @ K @ self.alpha
@@ -151,9 +191,18 @@ class Envelope:
             self.noise = float(np.clip(0.1 * point.falls, low, high))
 
     def stationarity(self, point: Point) -> float:
-        """‖d − P(d − ∇W)‖∞."""
-        gone = point.d - self.project(point.d - point.slope)
+        """‖d − P(d − ∇W)‖∞; for d ≥ 0 it is min(d, ∇W), where nothing cancels."""
+        if self.problem.project is nonnegative:
+            gone = np.minimum(point.d, point.slope)
+        else:
+            gone = point.d - self.project(point.d - point.slope)
         return float(np.max(np.abs(gone)))
+
+    def precisely(self, d: Array) -> tuple[float, Array, float]:
+        """W, ∇W and the projected gradient at d, the machine solved to rounding."""
+        self.noise = 1e-11 * self.worst
+        value, slope = self.value(d), self.gradient()
+        return value, slope, self.stationarity(Point(d, value, slope, slope))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +211,7 @@ class FamilyResult:
 
     d, dual, bias: the point; value: W there
     stationarity: ‖d − P(d − ∇W)‖∞, 0 at a stationary point
-    machine: the certificate of the SVM at d (not of d)
+    machine: the certificate of the SVM at d (not of d); None for an indefinite K(d)
     history: seconds, svm_solves, value and stationarity, one entry per step
     """
 
@@ -171,19 +220,13 @@ class FamilyResult:
     status: str
     message: str
     d: Array = field(repr=False)
+    dual: Array = field(repr=False)
+    bias: Any = field(repr=False)
     value: float
     stationarity: float
-    machine: Certificate = field(repr=False)
+    machine: Any = field(repr=False)  # a Certificate, or None
     slope: Array = field(repr=False)
     history: dict[str, Array] = field(repr=False)
-
-    @property
-    def dual(self) -> Array:
-        return self.machine.alpha
-
-    @property
-    def bias(self) -> Any:
-        return self.machine.bias
 
     def decision(self, test: Any) -> Array:
         """f at new points, from what the family's `cross` takes."""
@@ -197,9 +240,17 @@ class FamilyResult:
             f"{self.solver}: {self.status} ({self.message or STATUS[self.status]})\n"
             f"  W = {self.value:.8g}, projected gradient {self.stationarity:.1e}, "
             f"{used} of {len(self.d)} parameters in use\n"
-            f"  machine at d: {self.machine.dual:.8g} to {self.machine.primal:.8g}, "
-            f"apart by {self.machine.relative_gap:.1e}\n"
+            f"  {self._machine()}\n"
             f"  {solves} machines, {self.history['seconds'][-1]:.2f} s"
+        )
+
+    def _machine(self) -> str:
+        found = self.machine
+        if found is None:
+            return "machine at d: not certified"
+        return (
+            f"SVM at d: {found.dual:.8g} to {found.primal:.8g}, apart by "
+            f"{found.relative_gap:.1e}, for K(d) + δI with δ = {found.shift[0]:.1e}"
         )
 
 
@@ -209,10 +260,11 @@ def solve(
     *,
     tol: float = 1e-3,
     start: Any = None,
-    max_iter: int = 1000,
+    max_iter: int | None = 1000,
     time_limit: float | None = None,
     threshold: float = 0.0,
     stop: str | None = None,
+    longest: float | None = None,
     **switches: bool,
 ) -> FamilyResult:
     """Descend to a stationary d.
@@ -220,40 +272,74 @@ def solve(
     solver: "spg", or "pgd" (Armijo, precise machines)
     tol: the projected gradient to stop at; stop="paper": 0.04, as in the paper
     start: d to begin with, 1/M each by default
+    max_iter, time_limit: stop after so many steps, or seconds; None: no limit
     threshold: parameters below this part of the largest are set to 0 at the end
+    longest: λ_max of the spectral step, 10 in the paper; None: it may grow
     switches: spectral, nonmonotone, tune: S, N and P one by one; scaled, our metric,
         where the set is d ≥ 0; remember, for searches without S (spectral.py)
+
+    Ctrl-C, or an error on the way, brings back the best point so far.
     """
+    _check(problem, tol, max_iter, time_limit, threshold, stop, longest)
     chosen = _switches(problem, solver, switches)
-    if stop not in (None, "paper"):
-        raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
     tol = PAPER if stop == "paper" else tol
     envelope = Envelope(problem, chosen.pop("tune"))
     rows: list[tuple[float, ...]] = []
-    begun, status, best = time.perf_counter(), "max_iter", None
-    for point in descend(envelope, _start(problem, start), **chosen):
-        size, now = envelope.stationarity(point), time.perf_counter() - begun
-        rows.append((now, envelope.solves, point.value, size))
-        if best is None or point.value <= best.value:
-            best = point
-        verdict = _verdict(rows, envelope, tol, max_iter, time_limit)
-        if verdict:
-            status, best = verdict, point if verdict == "stationary" else best
-            break
-        envelope.heed(point)
+    begun, status, message, best = time.perf_counter(), "max_iter", "", None
+    try:
+        first = _start(problem, start)
+        for point in descend(envelope, first, longest=longest, **chosen):
+            size, now = envelope.stationarity(point), time.perf_counter() - begun
+            if size <= tol:
+                size = _confirmed(envelope, point.d, tol)
+            rows.append((now, envelope.solves, point.value, size))
+            if best is None or point.value <= best.value:
+                best = point
+            verdict = _verdict(rows, point, envelope, tol, max_iter, time_limit)
+            if verdict:
+                status, best = verdict, point if verdict == "stationary" else best
+                break
+            envelope.heed(point)
+    except (KeyboardInterrupt, Exception) as error:
+        if best is None:
+            raise
+        stopped = isinstance(error, KeyboardInterrupt)
+        status = "interrupted" if stopped else "failed"
+        message = "" if stopped else f"{type(error).__name__}: {error}"
     assert best is not None
     history = dict(zip(("seconds", "svm_solves", "value", "stationarity"), zip(*rows)))
     columns = {name: np.array(column) for name, column in history.items()}
-    return _judged(problem, solver, status, best.d, threshold, columns)
+    d = _thresholded(problem, best.d, threshold)
+    cut = not np.array_equal(d, best.d)
+    return _judged(problem, solver, (status, message), d, cut, tol, columns)
+
+
+def _confirmed(envelope: Envelope, d: Array, tol: float) -> float:
+    """The projected gradient of a precise machine; where it is not small, sharpen."""
+    sharp = Envelope(envelope.problem, tune=False)
+    sharp.alpha = envelope.alpha
+    size = sharp.precisely(d)[2]
+    envelope.solves += 1
+    if size > tol:
+        envelope.sharpen()
+    return size
 
 
 def _verdict(
-    rows: list, envelope: Envelope, tol: float, most: int, limit: float | None
+    rows: list,
+    point: Point,
+    envelope: Envelope,
+    tol: float,
+    most: int | None,
+    limit: float | None,
 ) -> str:
-    seconds, _, _, size = rows[-1]
+    first, (seconds, _, _, size) = rows[0][2], rows[-1]
     if size <= tol:
         return "stationary"
-    if len(rows) >= most:
+    low = -FAR * max(envelope.worst, abs(first))
+    if np.max(np.abs(point.d)) > FAR or point.value < low:
+        return "unbounded"
+    if most is not None and len(rows) >= most:
         return "max_iter"
     if limit is not None and seconds >= limit:
         return "time_limit"
@@ -261,31 +347,97 @@ def _verdict(
     return "stalled" if stuck else ""
 
 
+def _thresholded(problem: KernelFamilyProblem, d: Array, threshold: float) -> Array:
+    """Small parameters set to 0, and the rest back in the set."""
+    if threshold == 0:
+        return d
+    size = np.abs(d)
+    kept = np.where(size < threshold * np.max(size, initial=0.0), 0.0, d)
+    return np.asarray(problem.project(kept), float)
+
+
 def _judged(
     problem: KernelFamilyProblem,
     solver: str,
-    status: str,
+    ended: tuple[str, str],
     d: Array,
-    threshold: float,
+    cut: bool,
+    tol: float,
     history: dict[str, Array],
 ) -> FamilyResult:
-    """The point with its machine solved to rounding, apart from the descent."""
-    d = np.where(d < threshold * np.max(d, initial=0.0), 0.0, d)
+    """The point with its machine solved to rounding, and the status that it earns."""
+    status, message = ended
     envelope = Envelope(problem, tune=False)
-    envelope.noise = 1e-11 * envelope.worst
-    value = envelope.value(d)
-    slope = envelope.gradient()
-    size = envelope.stationarity(Point(d, value, slope, slope))
-    inner = certify(problem.machine(d), np.asarray(envelope.alpha), np.ones(1))
-    message = ""
+    value, slope, size = envelope.precisely(d)
+    if size <= tol and status not in ("interrupted", "failed", "unbounded"):
+        status = "stationary"
+    elif status == "stationary":
+        status = "thresholded" if cut else "imprecise"
+        message = _why(size, tol, cut)
     if not np.any(d):
-        status = "empty"
-        message = (
-            "every parameter was thresholded away and no kernel is left: weigh the "
-            "regularizer less, or raise C"
+        status, message = "empty", _nothing_left(cut)
+    alpha, bias, inner = np.asarray(envelope.alpha), envelope.bias, None
+    try:
+        machine = problem.machine(d)
+        machine.grams.verify_psd()
+        inner = certify(machine, alpha, np.ones(1))
+        alpha, bias = inner.alpha, inner.bias
+    except ValueError as error:
+        if status not in ("unbounded", "failed"):
+            status, message = "indefinite", f"at this d, {error}"
+    point = (d, alpha, bias, value, size, inner, slope, history)
+    return FamilyResult(problem, solver, status, message, *point)
+
+
+def _why(size: float, tol: float, cut: bool) -> str:
+    if cut:
+        return (
+            f"thresholding raised the projected gradient to {size:.1e}, above tol = "
+            f"{tol:.1e}: threshold less, or start again from this d"
         )
-    points = (d, value, size, inner, slope, history)
-    return FamilyResult(problem, solver, status, message, *points)
+    return (
+        f"with a precise machine the projected gradient is {size:.1e}, above tol = "
+        f"{tol:.1e}: raise tol, or start again from this d"
+    )
+
+
+def _nothing_left(cut: bool) -> str:
+    how = "was thresholded away" if cut else "went to 0"
+    return (
+        f"every parameter {how} and no kernel is left: weigh the regularizer less, "
+        "threshold less, or raise C"
+    )
+
+
+def _check(
+    problem: Any,
+    tol: Any,
+    max_iter: Any,
+    time_limit: Any,
+    threshold: Any,
+    stop: Any,
+    longest: Any,
+) -> None:
+    if not isinstance(problem, KernelFamilyProblem):
+        raise ValueError(
+            f"gmkl.solve takes a KernelFamilyProblem first, got "
+            f"{type(problem).__name__}; a Problem is for mklopt.solve"
+        )
+    limits = {
+        "tol": (tol, 0),
+        "max_iter": (max_iter, 1),
+        "time_limit": (time_limit, 0),
+        "threshold": (threshold, 0),
+        "longest": (longest, 1e-30),
+    }
+    for name, (value, least) in limits.items():
+        if value is None and name not in ("tol", "threshold"):
+            continue
+        number = isinstance(value, int | float | np.integer | np.floating)
+        if not number or isinstance(value, bool) or not value >= least:
+            raise ValueError(f"{name} = {value!r}; give a number ≥ {least}")
+    if stop not in (None, "paper"):
+        raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
 
 
 def _switches(
@@ -304,19 +456,24 @@ def _switches(
 
 
 def _start(problem: KernelFamilyProblem, start: Any) -> Array:
+    """Where to begin, in the set, with a finite r and gradient there."""
     M = problem.family.M
-    d = np.full(M, 1 / M) if start is None else np.array(start, float)
+    many = f"{M} finite numbers, one per parameter"
+    d = np.full(M, 1 / M) if start is None else real_array(start, "start", many)
     if d.shape != (M,) or not np.all(np.isfinite(d)):
-        raise ValueError(
-            f"start has shape {d.shape}; give {M} finite numbers, one per parameter"
-        )
-    projected = np.asarray(problem.project(d), float)
+        raise ValueError(f"start has shape {d.shape}; give {many}")
+    projected = real_array(problem.project(d), "project(d)", many)
     if projected.shape != (M,) or not np.all(np.isfinite(projected)):
-        raise ValueError(
-            f"project(d) has shape {projected.shape}; expected {M} finite numbers"
-        )
+        raise ValueError(f"project(d) has shape {projected.shape}; expected {many}")
     if not np.any(projected):
         raise ValueError(
             "start: every parameter is 0, no kernel is left; begin with some d > 0"
+        )
+    price = problem.regularizer
+    value, slope = price.value(projected), price.gradient(projected)
+    if not np.isfinite(value) or not np.all(np.isfinite(slope)):
+        raise ValueError(
+            f"r(d) = {value} at the start, with gradient {slope}; both must be finite: "
+            "begin with another d"
         )
     return d

@@ -189,8 +189,12 @@ class GramStack:
 
     def against(self, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S: quad(A) is against(A Aᵀ)."""
-        self._touch()
         S = np.ascontiguousarray(S, dtype=float)
+        if S.shape != (self.n, self.n):
+            raise ValueError(
+                f"S has shape {S.shape}; expected ({self.n}, {self.n}), symmetric"
+            )
+        self._touch()
         return np.asarray(self._store.against(self._index, S))
 
     def inner(self, A: Array, KA: Array) -> Array:

@@ -6,20 +6,22 @@
     LogDeterminant(family)  −log det(K(d) + ridge I): away from singular kernels
     Given(value, gradient)  any differentiable r(d)
 
-Each takes a weight that multiplies it. Reference: Jain, Vishwanathan and Varma (2012),
-section 3.
+Each takes a weight > 0 that multiplies it. Norms are of |d|: parameters below 0, in a
+set of one's own, cost what those above do. Reference: Jain, Vishwanathan and Varma
+(2012), section 3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from .formulations.base import as_groups, check_partition, check_range
+from .formulations.base import as_groups, check_partition, check_range, owners
 from .formulations.norms import INF, norm, norm_gradient
 
 Array = np.ndarray
@@ -30,6 +32,14 @@ class Regularizer:
     """r(d) and its gradient; `weight` multiplies both."""
 
     weight: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.weight, int | float | np.integer | np.floating)
+        if not number or not 0 < self.weight < INF:
+            raise ValueError(
+                f"{type(self).__name__}: weight = {self.weight!r}; give a finite "
+                "number > 0, or W(d) has no minimum"
+            )
 
     def value(self, d: Array) -> float:
         raise TypeError(f"{type(self).__name__} states no value")
@@ -59,10 +69,11 @@ class SquaredNorm(Regularizer):
     p: float = 2.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_range("SquaredNorm", "p", self.p, 1.0, 1e6)
 
     def value(self, d: Array) -> float:
-        return 0.5 * self.weight * norm(d, self.p) ** 2
+        return 0.5 * self.weight * norm(np.abs(d), self.p) ** 2
 
     def gradient(self, d: Array) -> Array:
         return self.weight * _slope(d, self.p)
@@ -77,6 +88,7 @@ class MixedNorm(Regularizer):
     s: float = 2.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "groups", as_groups(self.groups, "MixedNorm"))
         check_range("MixedNorm", "r", self.r, 1.0, 1e6)
         check_range("MixedNorm", "s", self.s, 1.0, 1e6)
@@ -84,20 +96,25 @@ class MixedNorm(Regularizer):
     def validate(self, M: int) -> None:
         check_partition(self.groups, M, "MixedNorm")
 
+    @cached_property
+    def owner(self) -> Array:
+        """The group of each parameter."""
+        return owners(self.groups)
+
     def _sums(self, d: Array) -> Array:
-        return np.array([norm(d[list(group)], self.r) for group in self.groups])
+        """‖d_j‖_r of every group, relative to the largest: nothing overflows."""
+        top = float(np.max(np.abs(d), initial=0.0)) or 1.0
+        powers = np.bincount(self.owner, (np.abs(d) / top) ** self.r)
+        return np.asarray(top * powers ** (1 / self.r))
 
     def value(self, d: Array) -> float:
         return 0.5 * self.weight * norm(self._sums(d), self.s) ** 2
 
     def gradient(self, d: Array) -> Array:
-        sums, found = self._sums(d), np.zeros(len(d))
-        for group, size, outer in zip(self.groups, sums, _slope(sums, self.s)):
-            part = d[list(group)]
-            flat = np.ones(len(part)) if self.r == 1 else np.zeros(len(part))
-            inner = norm_gradient(part, self.r) if size > 0 else flat
-            found[list(group)] = self.weight * outer * inner
-        return found
+        sums = self._sums(d)
+        own = np.where(sums > 0, sums, 1.0)[self.owner]
+        inner = (np.abs(d) / own) ** (self.r - 1)  # 1 for r = 1, also in empty groups
+        return self.weight * _slope(sums, self.s)[self.owner] * inner * signs(d)
 
 
 @dataclass(frozen=True)
@@ -108,12 +125,20 @@ class LogDeterminant(Regularizer):
     ridge: float = 1e-3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not hasattr(self.family, "derivative"):
             raise ValueError(
                 "LogDeterminant takes the family whose kernel it is the determinant "
                 f"of, with a method derivative(d, S); got {self.family!r}"
             )
         check_range("LogDeterminant", "ridge", self.ridge, 0.0, INF)
+
+    def validate(self, M: int) -> None:
+        if self.family.M != M:
+            raise ValueError(
+                f"LogDeterminant is of a family with {self.family.M} parameters, but "
+                f"the problem has {M}; give it the family of the problem"
+            )
 
     def _factor(self, d: Array) -> Array:
         K = np.array(self.family.combine(d))
@@ -143,6 +168,7 @@ class Given(Regularizer):
     slope: Callable[[Array], Sequence[float] | Array]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not callable(self.function) or not callable(self.slope):
             raise ValueError("Given takes two functions of d: r(d) and its gradient")
 
@@ -161,5 +187,12 @@ class Given(Regularizer):
 
 def _slope(d: Array, p: float) -> Array:
     """The gradient of ½‖d‖_p²."""
-    size = norm(d, p)
-    return np.zeros(len(d)) if size == 0 else np.asarray(size * norm_gradient(d, p))
+    size = norm(np.abs(d), p)
+    if size == 0:
+        return np.zeros(len(d))
+    return np.asarray(size * norm_gradient(np.abs(d), p) * signs(d))
+
+
+def signs(d: Array) -> Array:
+    """−1 below 0, and 1 from 0 on."""
+    return np.where(d < 0, -1.0, 1.0)

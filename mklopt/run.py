@@ -216,7 +216,9 @@ def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str
 
 def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> None:
     if not isinstance(problem, Problem):
-        raise ValueError(f"solve takes a Problem first, got {type(problem).__name__}")
+        kind = type(problem).__name__
+        other = "; mklopt.gmkl.solve takes it" if hasattr(problem, "family") else ""
+        raise ValueError(f"solve takes a Problem first, got {kind}{other}")
     limits = {"tol": (tol, 0), "max_iter": (max_iter, 1), "time_limit": (time_limit, 0)}
     for name, (value, least) in limits.items():
         if value is None and name != "tol":

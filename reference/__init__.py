@@ -8,6 +8,8 @@ if not __name__.startswith("mklopt."):
         "copies of every class"
     )
 
+from .conic_oracle import conic_oracle
+from .envelope import envelope_agreement
 from .exact import Reference, at_weights, solve, solve_dual
 from .polish import polish, solve_sharply
 from .programs import dual, primal
@@ -19,7 +21,9 @@ __all__ = [
     "Reference",
     "Store",
     "at_weights",
+    "conic_oracle",
     "dual",
+    "envelope_agreement",
     "polish",
     "primal",
     "solve",

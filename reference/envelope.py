@@ -27,13 +27,14 @@ def envelope_value(problem: Any, d: Array) -> float:
 
 
 def envelope_agreement(result: Any, *, step: float = 1e-3, most: int = 5) -> float:
-    """max |∇W − differences| / max |∇W| over the largest parameters of a result.
+    """max |∇W − differences| over the largest parameters of a result, relative.
 
+    Divided by the larger of max |∇W| and max |∇r|: ∇W itself vanishes inside the set.
     step: relative to d; most: how many parameters are tried
     """
     problem, d = result.problem, result.d
     size = max(float(np.max(np.abs(result.slope))), 1e-300)
-    scale = max(float(np.max(problem.regularizer.gradient(d))), size)
+    scale = max(float(np.max(np.abs(problem.regularizer.gradient(d)))), size)
     worst = 0.0
     for m in np.argsort(-d)[:most]:
         if d[m] <= 0:

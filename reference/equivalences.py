@@ -226,13 +226,15 @@ def suzuki_C(penalty: float, half_squared: bool = True) -> float:
     return (1 if half_squared else 2) / penalty
 
 
-def jain_l1(problem: Problem, solution: Reference | None = None) -> Problem:
-    """½Σu²/d + Σd + C ΣV (Jain, r(d) = Σd) → GroupLasso with C/√2.
+def jain_l1(
+    problem: Problem, solution: Reference | None = None, weight: float = 1.0
+) -> Problem:
+    """½Σu²/d + Σd + C ΣV (Jain, r(d) = Σd) → GroupLasso with C/√2; wΣd: C/√(2w).
 
-    min over d of u²/(2d) + d is √2 u, at d = u/√2. The problem given here carries C
-    of Jain's objective; its formulation is replaced.
+    min over d of u²/(2d) + wd is √(2w) u, at d = u/√(2w). The problem given here
+    carries C of Jain's objective; its formulation is replaced.
     """
-    return _scaled(problem, 2**-0.5, GroupLasso())
+    return _scaled(problem, (2 * weight) ** -0.5, GroupLasso())
 
 
 def from_group_lasso_to_jain(C: Any) -> Any:
@@ -240,9 +242,9 @@ def from_group_lasso_to_jain(C: Any) -> Any:
     return 2**0.5 * C
 
 
-def jain_lp(problem: Problem, p: float) -> Problem:
-    """½Σu²/d + ½‖d‖_p² + C ΣV (Jain, r(d) = ½‖d‖_p²) → Tikhonov(p, ½), same C."""
-    return _scaled(problem, 1.0, Tikhonov(p, 0.5))
+def jain_lp(problem: Problem, p: float, weight: float = 1.0) -> Problem:
+    """½Σu²/d + (w/2)‖d‖_p² + C ΣV (Jain: w = 1) → Tikhonov(p, w/2), same C."""
+    return _scaled(problem, 1.0, Tikhonov(p, 0.5 * weight))
 
 
 # ---- block norms q ≥ 2 as a supremum: Kloft, eq. (30) ------------------------

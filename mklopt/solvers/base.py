@@ -45,6 +45,17 @@ class Iterate:
 Steps = Generator[Iterate, Certificate, None]
 
 
+TRAITS = {  # what a formulation must state, in words
+    "reweighted": "kernel weights that majorize it",
+    "smooth_dual": "a smooth dual",
+    "ball": "a ball of kernel weights",
+    "simplex": "a simplex of kernel weights",
+    "simplices": "simplices of kernel weights",
+    "two_levels": "kernel weights on two levels",
+    "priced": "a differentiable price of kernel weights",
+}
+
+
 class Unsupported(ValueError):
     """The solver cannot solve this problem; the message names those that can."""
 
@@ -68,7 +79,8 @@ class Solver:
         missing = sorted(self.needs - problem.formulation.traits)
         if missing:
             name = problem.formulation.name
-            return f"{name} is not {' and '.join(t.replace('_', ' ') for t in missing)}"
+            wanted = " and ".join(TRAITS.get(trait, trait) for trait in missing)
+            return f"{name} does not state {wanted}"
         quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
         kinds = {problem.loss.name, "any"} | ({"quadratic"} if quadratic else set())
         if problem.loss.smoothness is not None:

@@ -14,8 +14,11 @@ K_jα → 0, and w_j is not θ_j Σα_iψ_j for any finite θ_j. Such a group is
 its θ_j is held, and its w_j = Σ(β_i + θ_jα_i)ψ_j carries explicit coefficients β, the
 multipliers of K_jα = 0, with the step β ← β + θ_jα (method of multipliers).
 
-Guarantee. value ≤ G(λ) ≤ value + error: error is the tolerance of the machine plus the
-Fenchel–Young gap of the outer norm at u = θ√D, v = √D.
+Guarantee. value ≤ G(λ) ≤ value + error: error is the gap of the machine plus the
+Fenchel–Young gap of the outer norm, Ω(u) + Ω*(v) − Σ_j ⟨w_j, Σα_iψ_j⟩ at v = √D. The
+inner product is u_jv_j, u_j = θ_jv_j, but in silent groups, where it is
+(β_j + θ_jα)ᵀ Σ_{k∈j} λ_kK_kα and smaller. An estimate of the rounding of αᵀKα is
+added to it.
 
 The gradient of G is −½θ_jv_k² and, where the free coordinates F of α do not change,
 with E = ∂θ/∂D and c_j = (K_jα)_F,
@@ -32,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from ..certificate import Certificate
-from ..formulations.base import Groups
+from ..formulations.base import Groups, owners
 from ..formulations.block_norm import BlockNorm
 from ..problem import Problem
 from . import svm
@@ -40,6 +43,7 @@ from .base import Iterate
 from .wrapper import Machine
 
 Array = np.ndarray
+EPS = 2.0**-52
 MOST, PATIENCE = 500, 0.3  # rounds and seconds in one call
 SILENT = 1e4  # θ_j above this many times the smallest …
 BELOW = 0.99  # … and a norm below this part of the largest: a silent group
@@ -57,9 +61,7 @@ class Oracle:
         sharpness: float = 1e-3,
     ):
         self.problem, self.outer, J = problem, BlockNorm(2 * q), len(groups)
-        self.owner = np.empty(problem.grams.M, int)  # the group of each kernel
-        for j, group in enumerate(groups):
-            self.owner[list(group)] = j
+        self.owner = owners(groups)
         self.machine = Machine(problem, alpha, sharpness)
         self.wanted, self.rounds, self.patience = 10 * self.machine.tol, 0, PATIENCE
         self.theta = self.outer.dual_weights(np.ones(J))
@@ -82,7 +84,7 @@ class Oracle:
             self.machine.solve(self.weights, self._offset())
             self.rounds += 1
             late = time.perf_counter() - begun > self.patience
-            if late or self.error <= self.wanted + self.machine.tol:
+            if late or self.apart <= self.wanted:
                 return
 
     def _advance(self) -> None:
@@ -122,9 +124,18 @@ class Oracle:
     @property
     def error(self) -> float:
         """How far value may be below G(λ)."""
-        u, v = self.norms, np.sqrt(self.D)
-        apart = self.outer.value(u) + self.outer.conjugate(v) - float(u @ v)
-        return self.machine.tol + max(apart, 0.0)
+        size, K = np.abs(self.alpha), np.abs(self.machine.K)
+        rounding = EPS * float(size @ K @ size)  # counts where θ_j is very large
+        return self.machine.gap + self.apart + rounding
+
+    @property
+    def apart(self) -> float:
+        """The Fenchel–Young gap of the outer norm."""
+        u, v, inner = self.norms, np.sqrt(self.D), self.theta * self.D
+        if np.any(self.silent):
+            inner = inner + np.where(self.silent, self._explicit_products(), 0.0)
+        gap = self.outer.value(u) + self.outer.conjugate(v) - float(np.sum(inner))
+        return max(gap, 0.0)
 
     @property
     def slope(self) -> Array:
@@ -158,6 +169,15 @@ class Oracle:
         B = self.lam[which, None] * self.beta[self.owner[which]]
         return np.sum(self.problem.grams.subset(which).apply(B), axis=0)
 
+    def _explicit_products(self) -> Array:
+        """β_jᵀ Σ_{k∈j} λ_kK_kα."""
+        which = np.flatnonzero(self.silent[self.owner] & (self.lam > 0))
+        image = self.problem.grams.subset(which).matvec(self.alpha)
+        products = np.zeros(len(self.lam))
+        explicit = self.beta[self.owner[which]]
+        products[which] = self.lam[which] * np.sum(explicit * image, axis=1)
+        return self.sums(products)
+
     def _explicit_norms(self) -> Array:
         which = np.flatnonzero(self.silent[self.owner] & (self.lam > 0))
         whole = (self.beta + np.outer(self.theta, self.alpha))[self.owner]
@@ -174,7 +194,9 @@ class Oracle:
         self.beta[back] = 0.0
         below = norms < BELOW * loud
         self.silent = (self.silent & ~back) | (below & (self.theta > SILENT * low))
-        return np.where(below, np.minimum(theta, 10 * SILENT * low), theta)
+        # Above 100 · SILENT a norm θ√D is rounding: such a group is silent, too.
+        most = np.where(below, 10 * SILENT, 100 * SILENT) * low
+        return np.minimum(theta, most)
 
     # ---- second order --------------------------------------------------------------
 

@@ -5,25 +5,32 @@ Hölder, used twice, writes it with θ_jk = g_j λ_jk, p(r) = r/(2 − r):
 
     ‖u‖²_{r,s} = min of Σ u_jk²/(g_j λ_jk) over ‖g‖_{p(s)} ≤ 1, all ‖λ_j‖_{p(r)} ≤ 1
 
-Algorithm (Szafranski, Grandvalet and Rakotomamonjy 2008). A wrapper: the machine on
-Σθ_jkK_jk for α, u = θ‖α‖_K; then the best weights for u on both levels,
-λ_jk = (u_jk/‖u_j‖_r)^{2−r} and g_j = (‖u_j‖_r/‖u‖_{r,s})^{2−s}. Ours: Anderson's
-acceleration (ahead.py), without which the last digits take thousands of machines.
+Algorithm (Szafranski, Grandvalet and Rakotomamonjy 2008). The two levels in turn, with
+a machine on Σθ_jkK_jk before each, u = θ‖α‖_K:
 
-Guarantee. The plain steps never raise the objective, which is convex: they alternate
-between w and (g, λ). For s ≥ 2 no such g exists, and VSKL is for mirror.py.
+    inside    λ_jk = (u_jk/‖u_j‖_r)^{2−r}, g held
+    across    g_j ∝ a_j^{(2−s)/2}, a_j = Σ_k u_jk²/λ_jk, λ held
+
+Updated after one and the same machine they would be the weights of analytic.py, which
+solves these problems too and, with its acceleration, to more digits.
+
+Guarantee. The objective never rises, up to the tolerance of the machine: every step
+minimizes a convex function over one of w, λ, g. For s ≥ 2 no such g exists, and VSKL is
+for mirror.py.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from ..formulations.base import owners
 from ..formulations.norms import norm
 from ..problem import Problem
-from .analytic import alternate
-from .base import Steps, solver
+from .base import Steps, beginning, solver
+from .wrapper import Machine
 
 Array = np.ndarray
 
@@ -32,41 +39,51 @@ Array = np.ndarray
     "composite",
     needs={"two_levels"},
     losses={"quadratic"},
-    accuracy=1e-6,
+    accuracy=1e-3,
     reference="aflalo2011",
     guarantee="the objective never rises",
 )
-def composite(
-    problem: Problem, *, start: Any = None, accelerate: str | None = "anderson"
-) -> Steps:
-    levels = Levels(problem.formulation)
-
-    def reweight(theta: Array, v: Array) -> Array:
-        across, inside = levels.best(theta * v)
-        return across[levels.owner] * inside
-
-    yield from alternate(problem, reweight, start, accelerate)
+def composite(problem: Problem, *, start: Any = None) -> Steps:
+    theta, alpha = beginning(problem, start)
+    machine, levels = Machine(problem, alpha), Levels(problem.formulation)
+    across, inside = levels.split(theta)
+    for t in count():
+        machine.solve(across[levels.owner] * inside)
+        certificate = yield machine.iterate()
+        machine.heed(certificate)
+        u = machine.theta * machine.v
+        if t % 2 == 0:
+            inside = levels.inside(u, inside)
+        else:
+            across = levels.across(u, inside)
 
 
 class Levels:
-    """The weights of groups, and of kernels inside them."""
+    """The weights of groups, g, and of kernels inside them, λ."""
 
     def __init__(self, formulation: Any):
         self.r, self.s = formulation.exponents
-        sizes = [len(group) for group in formulation.groups]
-        members = np.concatenate([list(group) for group in formulation.groups])
-        self.owner = np.empty(len(members), int)
-        self.owner[members] = np.repeat(np.arange(len(sizes)), sizes)
+        self.owner = owners(formulation.groups)
 
-    def best(self, u: Array) -> tuple[Array, Array]:
-        """(g, λ) for given block norms."""
-        sums = self.norms(u)
-        total = norm(sums, self.s) or 1.0
-        own = np.where(sums > 0, sums, 1.0)[self.owner]
-        return (sums / total) ** (2 - self.s), (u / own) ** (2 - self.r)
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        """g and λ with θ ∝ g_j λ_jk, both of norm 1."""
+        sizes = self.norms(theta, self.r / (2 - self.r))
+        inside = theta / np.where(sizes > 0, sizes, 1.0)[self.owner]
+        return sizes / norm(sizes, self.s / (2 - self.s)), inside
 
-    def norms(self, u: Array) -> Array:
-        """‖u_j‖_r of every group."""
+    def inside(self, u: Array, held: Array) -> Array:
+        """The best λ for block norms u; groups without use keep theirs."""
+        sums = self.norms(u, self.r)[self.owner]
+        best = (u / np.where(sums > 0, sums, 1.0)) ** (2 - self.r)
+        return np.where(sums > 0, best, held)
+
+    def across(self, u: Array, inside: Array) -> Array:
+        """The best g for block norms u and λ."""
+        squares = u**2 / np.where(inside > 0, inside, 1.0)
+        sizes = np.sqrt(np.bincount(self.owner, squares))
+        return np.asarray((sizes / (norm(sizes, self.s) or 1.0)) ** (2 - self.s))
+
+    def norms(self, u: Array, q: float) -> Array:
+        """‖u_j‖_q of every group."""
         top = float(np.max(u, initial=0.0)) or 1.0
-        powers = np.bincount(self.owner, (u / top) ** self.r)
-        return np.asarray(top * powers ** (1 / self.r))
+        return np.asarray(top * np.bincount(self.owner, (u / top) ** q) ** (1 / q))

@@ -99,8 +99,9 @@ class Rule:
     """The step sizes of section 3.2.1, with a factor A that falls when G rises."""
 
     def __init__(self, step: str, problem: Problem, oracle: Oracle, scale: float):
-        if not scale > 0:
-            raise ValueError(f"scale = {scale!r}; give a positive number")
+        number = isinstance(scale, int | float | np.integer | np.floating)
+        if not number or not 0 < scale < np.inf:
+            raise ValueError(f"scale = {scale!r}; give a finite positive number")
         if step not in ("gradient", "lipschitz"):
             raise ValueError(f"step = {step!r}; choose 'gradient' or 'lipschitz'")
         gamma, sigma = width(oracle)

@@ -7,7 +7,8 @@ P(θ − λ∇W) − θ with a fixed λ, as far as W falls enough; every machine
 1e-9. It is spg with everything switched off. remember=True begins each search with
 twice the last step, or with what was left of it: far fewer machines than Armijo's rule.
 
-Guarantee. W falls in every step; limit points are minima.
+Guarantee. W falls in every step, up to the tolerance of the machine; limit points are
+minima.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .spg import spg
     losses={"quadratic"},
     accuracy=1e-3,
     reference="jain2012",
-    guarantee="W falls in every step",
+    guarantee="W falls in every step, up to the tolerance of the machine",
 )
 def pgd(
     problem: Problem,

@@ -10,10 +10,12 @@ Raydan). With λ the step length, p = d − P(d − λ∇W) and t = 1, then less
     N           A is the average of Zhang and Hager: Q ← ηQ + 1, A ← A + (W − A)/Q,
                 η between 0.1 and 1, up after a step that kept a tenth of its promise,
                 down after a rise; without N: A = W, the rule of Armijo
-    S           λ ← ⟨s, s⟩/⟨s, y⟩, s and y the last changes of d and ∇W, ten times the
-                last λ where ⟨s, y⟩ ≤ 0; without S: λ stays what it was at first,
-                1/‖∇W‖∞, the rule of Armijo; or, with `remember`, it is doubled when
-                the first trial was taken and else cut to what was taken
+    S           λ ← ⟨s, s⟩/⟨s, y⟩, s and y the last changes of d and ∇W; at most
+                `longest`, and that where ⟨s, y⟩ ≤ 0 (λ_max, 10 in the paper). Ours,
+                longest = None: no limit, and ten times the last λ where ⟨s, y⟩ ≤ 0.
+                Without S: λ stays what it was at first, 1/‖∇W‖∞, the rule of Armijo;
+                or, with `remember`, it is doubled when the first trial was taken and
+                else cut to what was taken
     P           the machine is only as precise as the step needs: the objective decides
                 (`heed`); without P it is precise from the start
 
@@ -73,6 +75,7 @@ def descend(
     nonmonotone: bool = True,
     scaled: bool = True,
     remember: bool = False,
+    longest: float | None = None,
 ) -> Iterator[Point]:
     """The points of the descent, one per step; a long search shows its trials, too."""
     metric = by_size if scaled else np.ones_like
@@ -106,7 +109,8 @@ def descend(
             continue
         bend = objective.gradient()
         if spectral:
-            length = spectral_length(trial - d, bend - slope, scale, length)
+            moved = (trial - d, bend - slope)
+            length = spectral_length(*moved, scale, length, longest)
         elif remember:
             length *= 2.0 if trials == 1 else t
         average.add(new, gain=(value - new) / max(t * point.falls, 1e-300))
@@ -125,12 +129,14 @@ def parabola(t: float, rise: float, falls: float) -> float:
     return float(np.clip(best, 0.1 * t, 0.5 * t))
 
 
-def spectral_length(s: Array, y: Array, scale: Array, last: float) -> float:
+def spectral_length(
+    s: Array, y: Array, scale: Array, last: float, longest: float | None = None
+) -> float:
     """Barzilai and Borwein: the inverse of the curvature met on the last step."""
-    curve = float(s @ y)
+    curve, most = float(s @ y), 1e30 if longest is None else longest
     if curve <= 0:
-        return min(10 * last, 1e30)
-    return float(np.clip(float(s @ (s / scale)) / curve, 1e-30, 1e30))
+        return min(10 * last, most) if longest is None else longest
+    return float(np.clip(float(s @ (s / scale)) / curve, 1e-30, most))
 
 
 def by_size(d: Array) -> Array:

@@ -6,8 +6,9 @@ the minimum of W(θ) = J(θ) + r(θ) over θ ≥ 0, convex, with ∇W = ∇r −
 ℓp forms are these by the maps of equivalences.py; other families are in gmkl.py.
 
 Algorithm (Jain, Vishwanathan and Varma 2012, algorithm 1): spectral.py, with switches
-spectral (S), nonmonotone (N) and tune (P); `scaled` is ours, off in the paper. P: the
-tolerance of the machine is a part of the certified gap. All off: pgd.py. stop="paper"
+spectral (S), nonmonotone (N) and tune (P); `scaled` and steps of any length are ours:
+the paper has scaled=False and longest=10. P: the tolerance of the machine is a part of
+the certified gap. All off: pgd.py. stop="paper"
 ends at an absolute gap of 1e-3.
 
 Guarantee. Every limit point is a minimum. A first-order method, made for a gap of 1e-4.
@@ -47,18 +48,23 @@ def spg(
     tune: bool = True,
     scaled: bool = True,
     remember: bool = False,
+    longest: float | None = None,
     stop: str | None = None,
 ) -> Steps:
     """spectral, nonmonotone, tune: S, N and P; scaled: a metric of our own
     remember: without S, whether a search begins near where the last one ended
+    longest: λ_max of the spectral step, 10 in the paper; None: it may grow
     stop: None, or "paper" for an absolute gap of 1e-3
     """
     if stop not in (None, "paper"):
         raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
+    if longest is not None and not 0 < longest < np.inf:
+        raise ValueError(f"longest = {longest!r}; give a finite number > 0, or None")
     theta, alpha = beginning(problem, start)
     priced = Priced(problem, alpha, tune)
     switches = {"spectral": spectral, "nonmonotone": nonmonotone, "scaled": scaled}
-    for _ in descend(priced, theta, remember=remember, **switches):
+    limits: Any = {"remember": remember, "longest": longest}
+    for _ in descend(priced, theta, **limits, **switches):
         certificate = yield priced.machine.iterate()
         if stop and certificate.gap <= PAPER:
             return

@@ -33,14 +33,14 @@ class Machine:
         self.problem, self.sharpness, self.alpha = problem, sharpness, alpha
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
-        self.tol, self.solves = 1e-3 * worst, 0
+        self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
 
     def solve(self, theta: Array, offset: Array | None = None) -> Array:
         """α at θ: one combine, and no other pass."""
         self.theta = theta
         self.K = self.problem.grams.combine(theta)
         found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset=offset)
-        self.alpha = self.problem.feasible(found.alpha)
+        self.alpha, self.gap = self.problem.feasible(found.alpha), found.gap
         self.solves += 1
         self.__dict__.pop("v", None)
         return self.alpha

@@ -35,8 +35,9 @@ def test_figures_are_written_twice(tmp_path, monkeypatch):
 
 def test_ratios_are_over_pgd():
     nothing = (np.zeros(1), np.zeros(1))
-    runs = [{"spg": Run(m, 1.0, 2.0, True, nothing),
-             "pgd": Run(10, 4.0, 2.0, True, nothing)} for m in (1, 2, 9)]  # fmt: skip
+    runs = [{"spg": Run(m, 1.0, 2.0, True, 1.9, nothing),
+             "pgd": Run(10, 4.0, 2.0, True, 1.9, nothing)}
+            for m in (1, 2, 9)]  # fmt: skip
     assert ratios(runs, "spg") == [0.2, 0.25]
     assert bench_spg.apart(runs, "spg") == "+0e+00"
 
@@ -62,3 +63,76 @@ def test_mirror_and_the_others_solve_the_same_problem(monkeypatch):
         for s, p in bench_vskl.problems("toy", 2, 0).items()
     ]
     assert max(found) - min(found) <= 1.1e-3 * min(found)
+
+
+def toy(n=30, seed=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return data.Dataset("toy", X, np.sign(X[:, 0] + 0.5 * rng.normal(size=n)))
+
+
+@pytest.mark.parametrize("bench", [bench_vskl, bench_spg])
+def test_a_bench_runs_from_end_to_end(bench, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(data, "load", lambda name: toy())
+    monkeypatch.setattr(figures, "FOLDER", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["bench", "--splits", "1", "--data", "sonar"])
+    if bench is bench_vskl:
+        monkeypatch.setattr(bench, "SETS", {"sonar": (1, 2)})
+        monkeypatch.setattr(bench.theorem, "__defaults__", (5, (1.0,), (0.01,)))
+    else:
+        monkeypatch.setattr(bench, "PRICES", (1.0, 1.33))
+        monkeypatch.setattr(bench, "LIMIT", 0.5)
+    bench.main()
+    out = capsys.readouterr().out
+    drawn = {path.name for path in tmp_path.iterdir()}
+    if bench is bench_vskl:
+        assert "means over 1 split" in out and "theorem 3.1 item 3 after 5" in out
+        assert {"vskl-time.png", "vskl-svms.pdf"} <= drawn
+    else:
+        assert out.count("SVMs of spg over those of pgd") == 4
+        assert "switches one by one" in out
+        assert {"spg-ratios.png", "spg-descent.pdf"} <= drawn
+
+
+def test_the_theorem_can_fail(monkeypatch):
+    def last(found):
+        return list(found.columns[-1].cells)
+
+    small = (10, (1.0, np.inf), (0.01,))
+    assert all("holds" in cell for cell in last(bench_vskl.theorem(*small)))
+    monkeypatch.setattr(bench_vskl, "lipschitz", lambda problem: 1e-9)
+    assert last(bench_vskl.theorem(*small)) == ["FAILS", "FAILS"]
+    assert bench_vskl.verdict(float("nan"), 1.0, 2.0) == "FAILS"
+    assert bench_vskl.verdict(5.0, 1.0, 2.0) == "holds, vacuous"
+
+
+def test_criteria_pass_and_fail():
+    nothing = (np.zeros(1), np.zeros(1))
+
+    def runs(machines, W):
+        return [{"spg": Run(machines, 1.0, W, True, 1.9, nothing),
+                 "pgd": Run(10, 4.0, 2.0, True, 1.9, nothing)}]  # fmt: skip
+
+    good = bench_spg.criteria({("sum", 1.33, "toy"): runs(4, 2.0)})
+    assert [line.split()[0] for line in good] == ["pass", "pass"]
+    bad = bench_spg.criteria({("product", 2.0, "toy"): runs(6, 2.1)})
+    assert [line.split()[0] for line in bad] == ["FAIL", "differs"]
+    assert len(bench_spg.criteria({("sum", 2.0, "toy"): runs(9, 2.0)})) == 1
+
+
+def test_sums_are_drawn_above_a_certified_bound():
+    nothing = (np.zeros(1), np.zeros(1))
+    sums = {str(k): Run(1, 1.0, 2.0 + k, True, 1.0 + k, nothing) for k in (0.0, 0.5)}
+    products = {k: run._replace(lower=-np.inf) for k, run in sums.items()}
+    assert bench_spg.floor(sums) == (1.5, "above the certified bound, relative")
+    assert bench_spg.floor(products)[0] == 2.0
+    assert "best of these runs" in bench_spg.floor(products)[1]
+
+
+@pytest.mark.parametrize("bench", [bench_vskl, bench_spg])
+@pytest.mark.parametrize("wrong", [["--splits", "0"], ["--splits", "x"], ["--data"]])
+def test_wrong_arguments_are_refused(bench, wrong, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["bench", *wrong])
+    with pytest.raises(SystemExit):
+        bench.main()
+    assert wrong[0] in capsys.readouterr().err

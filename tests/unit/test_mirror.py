@@ -72,6 +72,37 @@ def test_the_oracle_never_errs_by_more_than_it_says(q):
         assert loose.error <= 0.1
 
 
+def quiet(bias=False, C=1.0) -> Problem:
+    """Group 1 is one strong direction and group 2 a strong constant: both cheap."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = np.sign(X[:, 0] + 0.7 * rng.normal(size=40) + 0.3)
+    apart = (X[:, None, :1] - X[None, :, :1]) ** 2
+    both = np.sum((X[:, None, :2] - X[None, :, :2]) ** 2, axis=2)
+    K = [0.1 * np.exp(-apart[..., 0] / 2), 0.1 * np.exp(-both / 2)]
+    K += [5 * np.outer(X[:, 2], X[:, 2]), np.full((40, 40), 20.0)]
+    return Problem(K, y, "hinge", VSKL(((0, 1), (2,), (3,)), INF), C, bias)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_silent_groups_are_bounded_in_every_round(C, bias):
+    """value ≤ G ≤ value + error against the conic program, and error gets small."""
+    p = quiet(bias, C)
+    o = oracle(p, 1e-9)
+    o.patience = -1.0  # one round per call
+    lam = somewhere(o)
+    found = conic_oracle(p, lam).value
+    room, heard, least = 1e-7 * found, 0, np.inf
+    for _ in range(40):
+        o.solve(lam)
+        heard += bool(np.any(o.silent))
+        assert o.value <= found + room
+        assert found <= o.value + o.error + room
+        least = min(least, o.error)
+    assert heard >= 5 and least <= 1e-5 * found
+
+
 def test_the_conic_program_is_for_q_infinite_only():
     with pytest.raises(ValueError, match=r"q = 2.0: .* for q = ∞ only"):
         conic_oracle(problem(2.0), np.ones(20))
@@ -217,8 +248,8 @@ def test_item_1_of_the_theorem_holds_on_every_iterate(q, C, scale):
     gone = np.minimum.accumulate(above) - target
     limit = bounds(found, B, sigma)
     assert np.all(gone <= limit)
-    if scale == 1:  # a tenth of it would not hold: the bound says something
-        assert np.any(gone > 0.1 * limit)
+    if scale == 1:  # a twentieth of it would not hold: the bound says something
+        assert np.any(gone > 0.05 * limit)
 
 
 @pytest.mark.parametrize("q", [1.0, 2.0, INF])
@@ -324,18 +355,6 @@ def test_the_average_is_below_the_bound_of_the_theorem():
         assert certificate.gap <= bounds(infos, gamma, sigma)[-1]
 
 
-def quiet(bias=False, C=1.0) -> Problem:
-    """Group 1 is one strong direction and group 2 a strong constant: both cheap."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3))
-    y = np.sign(X[:, 0] + 0.7 * rng.normal(size=40) + 0.3)
-    apart = (X[:, None, :1] - X[None, :, :1]) ** 2
-    both = np.sum((X[:, None, :2] - X[None, :, :2]) ** 2, axis=2)
-    K = [0.1 * np.exp(-apart[..., 0] / 2), 0.1 * np.exp(-both / 2)]
-    K += [5 * np.outer(X[:, 2], X[:, 2]), np.full((40, 40), 20.0)]
-    return Problem(K, y, "hinge", VSKL(((0, 1), (2,), (3,)), INF), C, bias)
-
-
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("C, tol", [(0.1, 1e-8), (1.0, 1e-6), (10.0, 1e-6)])
 def test_silent_groups_get_explicit_coefficients(bias, C, tol):
@@ -371,7 +390,9 @@ def test_the_trace_counts_rounds_and_machines():
     [
         ({"step": "armijo"}, "choose 'gradient' or 'lipschitz'"),
         ({"step": "lipschitz"}, "a kernel is singular"),
-        ({"scale": 0.0}, "give a positive number"),
+        ({"scale": 0.0}, "give a finite positive number"),
+        ({"scale": INF}, "give a finite positive number"),
+        ({"scale": "big"}, "give a finite positive number"),
         ({"iterate": "best"}, "choose last, average or both"),
     ],
 )
@@ -402,7 +423,7 @@ def test_wrong_groups_get_a_sentence(groups, q, words):
 
 
 def test_other_groups_are_not_for_mirror_descent():
-    with pytest.raises(ValueError, match="Composite is not simplices"):
+    with pytest.raises(ValueError, match="Composite does not state simplices"):
         find("mirror", problem(1.0).with_(formulation=Composite(THREE, 1.0, 1.5)))
 
 

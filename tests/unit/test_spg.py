@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -82,6 +82,9 @@ def test_armijo_never_rises_and_the_average_may():
 def test_one_step_of_the_right_length_solves_a_round_bowl():
     assert spectral_length(A, 4 * A, np.ones(4), 1.0) == pytest.approx(0.25)
     assert spectral_length(A, -A, np.ones(4), 2.0) == 20.0
+    assert spectral_length(A, -A, np.ones(4), 2.0, longest=10.0) == 10.0
+    assert spectral_length(A, 1e-3 * A, np.ones(4), 2.0, longest=10.0) == 10.0
+    assert spectral_length(A, 1e-3 * A, np.ones(4), 2.0) == pytest.approx(1e3)
     assert steps_to(Bowl(np.full(4, 7.0), A), scaled=False) <= 3
 
 
@@ -156,10 +159,19 @@ def test_a_price_is_what_makes_the_penalty(formulation):
 
 
 def test_a_price_without_a_gradient_is_not_for_spg():
-    with pytest.raises(ValueError, match="Tikhonov is not priced"):
+    with pytest.raises(ValueError, match="Tikhonov does not state a diff"):
         find("spg", problem(Tikhonov(np.inf, 1.0)))
-    with pytest.raises(ValueError, match="LpNorm is not priced"):
+    with pytest.raises(ValueError, match="LpNorm does not state a diff"):
         find("pgd", problem(LpNorm(2.0)))
+
+
+def test_W_falls_in_every_step_up_to_the_tolerance_of_the_machine():
+    priced = Priced(problem(GroupLasso(), 10.0), None, tune=False)
+    switches = dict.fromkeys(("spectral", "nonmonotone", "scaled"), False)
+    points = descend(priced, np.full(GRAMS.M, 0.1), **switches)
+    values = [point.value for point in islice(points, 25)]
+    assert np.all(np.diff(values) <= 2 * priced.noise)
+    assert values[-1] < values[0]
 
 
 def test_projected_gradient_descent_never_rises():
@@ -177,6 +189,8 @@ def test_every_switch_is_one_call():
         for s, n, t in ablation
     ]  # fmt: skip
     assert all(result.converged for result in found)
+    for one, other in combinations(found, 2):  # every switch does something
+        assert not np.array_equal(one.trace.primal, other.trace.primal)
     alone = solve(p, "pgd", tol=1e-3)
     assert len(alone.trace) == len(found[0].trace)
 
@@ -224,7 +238,8 @@ def test_the_weights_on_two_levels_are_the_best_ones(r, s):
     formulation = Composite(GROUPINGS["three"], r, s)
     levels, u = Levels(formulation), np.random.default_rng(0).uniform(size=20)
     u[4:12] *= u[4:12] > 0.5
-    across, inside = levels.best(u)
+    inside = levels.inside(u, np.zeros(20))
+    across = levels.across(u, inside)
     theta = across[levels.owner] * inside
     np.testing.assert_allclose(theta, formulation.weights(u), rtol=1e-12)
     balls = across, *(inside[list(g)] for g in formulation.groups)
@@ -237,16 +252,46 @@ def test_the_weights_on_two_levels_are_the_best_ones(r, s):
 
 def test_groups_without_use_keep_no_weight():
     levels = Levels(Composite(GROUPINGS["three"], 1.0, 1.5))
-    across, inside = levels.best(np.where(np.arange(20) < 4, 1.0, 0.0))
-    assert across[0] == 1 and np.all(across[1:] == 0) and np.all(inside[4:] == 0)
-    assert np.all(np.isfinite(levels.best(np.zeros(20))[0]))
+    u, held = np.where(np.arange(20) < 4, 1.0, 0.0), np.full(20, 0.3)
+    inside = levels.inside(u, held)
+    across = levels.across(u, inside)
+    assert across[0] == 1 and np.all(across[1:] == 0) and np.all(inside[4:] == 0.3)
+    assert np.all(np.isfinite(levels.across(np.zeros(20), held)))
+    g, lam = levels.split(np.arange(1.0, 21.0))
+    assert np.sum(g**3) == pytest.approx(1.0)
+    assert np.ptp(g[levels.owner] * lam / np.arange(1.0, 21.0)) <= 1e-15
+
+
+@pytest.mark.parametrize("r, s", [(1.0, 1.5), (1.5, 1.5)])
+def test_each_level_is_the_best_for_the_other(r, s):
+    rng = np.random.default_rng(1)
+    levels, u = Levels(Composite(GROUPINGS["three"], r, s)), rng.uniform(size=20)
+    lam = rng.uniform(0.5, 1.0, size=20)
+    lam /= levels.norms(lam, r / (2 - r))[levels.owner]
+    price = lambda g, at: np.sum(u**2 / (g[levels.owner] * at))  # noqa: E731
+    best = levels.across(u, lam)
+    for _ in range(20):
+        g = rng.uniform(0.1, 1.0, size=3)
+        g /= np.sum(g ** (s / (2 - s))) ** ((2 - s) / s)
+        assert price(best, lam) <= price(g, lam) * (1 + 1e-12)
+        assert price(g, levels.inside(u, lam)) <= price(g, lam) * (1 + 1e-12)
+
+
+def test_two_levels_in_turn_are_not_the_iterates_of_analytic():
+    p = problem(Composite(GROUPINGS["three"], 1.0, 1.5), 10.0)
+    turns = solve(p, "composite", tol=0.0, max_iter=6)
+    joint = solve(p, "analytic", tol=0.0, max_iter=6, accelerate=None)
+    apart = np.abs(turns.trace.primal - joint.trace.primal) / joint.trace.primal
+    assert np.all(apart[1:] > 1e-6)
 
 
 def test_the_plain_wrapper_never_raises_the_objective():
     p = problem(Composite(GROUPINGS["three"], 1.0, 1.5), 10.0)
-    found = solve(p, "composite", tol=1e-3, accelerate=None)
+    found = solve(p, "composite", tol=1e-3)
     assert found.converged and len(found.trace) > 3
     rises = np.diff(found.trace.primal) / found.trace.primal[1:]
     assert np.max(rises) <= 1e-6
-    with pytest.raises(ValueError, match="Composite is not two levels"):
+    with pytest.raises(
+        ValueError, match="Composite does not state kernel weights on two"
+    ):
         find("composite", problem(Composite(GROUPINGS["three"], 1.0, 2.0)))
