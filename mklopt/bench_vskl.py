@@ -87,19 +87,24 @@ def table(runs: Runs, splits: int) -> Table:
 
 
 def draw(runs: Runs, sets: list[str]) -> None:
-    """Figures 1 (time) and 2 (SVM calls) of the paper."""
+    """Figures 1 (time) and 2 (SVM calls) of the paper: means, and the middle 80 %."""
     for place, name, label in ((0, "vskl-time", "seconds"), (1, "vskl-svms", "SVMs")):
         figure, axes = figures.panels(len(sets))
         for axis, data_set in zip(axes, sets):
             for k, solver in enumerate(SOLVERS):
                 sizes = [m for n, m, s in runs if (n, s) == (data_set, solver)]
                 values = [[r[place] for r in runs[data_set, m, solver]] for m in sizes]
-                mean = [np.mean(v) for v in values]
-                spread = [np.std(v) for v in values]
-                look = figures.look(k)
-                axis.errorbar(sizes, mean, spread, label=solver, capsize=2, **look)
+                mean, look = [float(np.mean(v)) for v in values], figures.look(k)
+                ends = [np.percentile(v, (10, 90)) for v in values]
+                apart = [
+                    (max(m - a, 0), max(b - m, 0)) for m, (a, b) in zip(mean, ends)
+                ]
+                bars = np.array(apart).T
+                axis.errorbar(sizes, mean, bars, label=solver, capsize=2, **look)
             axis.set(xlabel="kernels", ylabel=label, title=data_set, yscale="log")
-        axes[0].legend(frameon=False, fontsize=8)
+        lines, labels = axes[0].get_legend_handles_labels()
+        where = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.04)}
+        figure.legend(lines, labels, ncols=len(SOLVERS), frameon=False, **where)
         figures.save(figure, name)
 
 

@@ -49,7 +49,7 @@ def save(figure: Any, name: str) -> list[Path]:
     figure.tight_layout()
     paths = [FOLDER / f"{name}.{kind}" for kind in ("png", "pdf")]
     for path in paths:
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(figure)
     return paths
 
