@@ -126,7 +126,8 @@ def test_the_readme_example_runs_and_ends_in_a_certified_gap():
     assert blocks
     for block in blocks:
         output = python(block)
-        assert "≤ f* ≤" in output
+        # Products of kernels are not convex: what is certified there is the SVM at d.
+        assert ("SVM at d:" if "gmkl.solve" in block else "≤ f* ≤") in output
 
 
 def test_every_make_target_in_the_readme_exists():

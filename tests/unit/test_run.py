@@ -159,7 +159,8 @@ def test_time_limits_are_kept(name):
     begun = time.perf_counter()
     found = solve(p, name, tol=0.0, time_limit=0.5)
     assert time.perf_counter() - begun < 1.5
-    assert found.status in ("time_limit", "stagnated", "finished", "failed")
+    ended = ("time_limit", "stagnated", "finished", "failed", "rounding")
+    assert found.status in ended  # rounding: a gap of 0 was reached in time
     assert found.relative_gap >= 0
 
 

