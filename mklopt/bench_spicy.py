@@ -168,7 +168,7 @@ def main() -> None:
     most = parser.parse_args().largest
     console = Console()
     if not console.is_terminal:
-        console = Console(width=100)
+        console = Console(width=120)
     sizes = tuple(M for M in SIZES if most >= M) or SIZES[:1]
     rows = scaling(sizes, console)
     console.print(table(rows))
