@@ -96,6 +96,11 @@ class Problem:
         return np.broadcast_to(np.asarray(self.C, float), (self.grams.n,))
 
     @property
+    def spread_costs(self) -> Array:
+        """C against predictions: (n,), or (n, 1) where there are k outputs."""
+        return self.costs if len(self.shape) == 1 else self.costs[:, None]
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of predictions and dual variables: (n,) or (n, k)."""
         return self.loss.shape(self.y)
@@ -106,8 +111,8 @@ class Problem:
 
     def gain(self, alpha: Array) -> float:
         """−Σ C V*(−α/C): the part of the dual value that does not see the kernels."""
-        C = self.costs if alpha.ndim == 1 else self.costs[:, None]
-        return -float(self.costs @ self.loss.conjugate(-alpha / C, self.y))
+        a = -alpha / self.spread_costs
+        return -float(self.costs @ self.loss.conjugate(a, self.y))
 
     def with_(self, **changes: Any) -> Problem:
         """The same problem with some of its parts exchanged."""

@@ -59,8 +59,8 @@ def zero_point(problem: Problem) -> tuple[float, Array]:
             return 0.0, np.zeros(problem.shape)
         alpha = shortest(problem, f, corner)
     else:
-        C = problem.costs if f.ndim == 1 else problem.costs[:, None]
-        alpha = problem.feasible(-C * problem.loss.gradient(f, problem.y))
+        slope = problem.loss.gradient(f, problem.y)
+        alpha = problem.feasible(-problem.spread_costs * slope)
     v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
     t = longest(problem.formulation, v)
     return t, alpha * (t if np.isfinite(t) else 1.0)

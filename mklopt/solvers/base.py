@@ -162,10 +162,9 @@ def coefficients_of(problem: Problem, start: Any) -> tuple[Array, Array, Any]:
     From a result, from (weights, dual), or w = 0 with the best bias and the α it asks.
     """
     if start is None:
-        f, C = np.zeros(problem.shape), problem.costs
-        bias = problem.loss.offset(f, problem.y, C) if problem.bias else 0.0
-        slope = problem.loss.gradient(f + bias, problem.y)
-        alpha = -slope * (C if f.ndim == 1 else C[:, None])
+        f, loss = np.zeros(problem.shape), problem.loss
+        bias = loss.offset(f, problem.y, problem.costs) if problem.bias else 0.0
+        alpha = -problem.spread_costs * loss.gradient(f + bias, problem.y)
         return np.zeros((problem.grams.M, *problem.shape)), alpha, bias
     theta, alpha = _given(problem, start)
     bias = getattr(start, "bias", 0.0) if problem.bias else 0.0

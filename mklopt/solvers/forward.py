@@ -25,7 +25,6 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Iterate
-from .smoothing import column
 
 Array = np.ndarray
 OFTEN = 20  # steps between certificates: ten passes over packed kernels
@@ -56,7 +55,7 @@ class Forward:
 
     def __init__(self, problem: Problem, backtracking: bool, relax: float = 1.0):
         self.problem, self.backtracking, self.relax = problem, backtracking, relax
-        self.C = column(problem.costs, problem.shape)
+        self.C = problem.spread_costs
         self.bound = lipschitz(problem)
         self.L = self.bound / 64 if backtracking else self.bound
 

@@ -26,16 +26,11 @@ DAMPING = 0.1
 TINY = 1e-6
 
 
-def column(costs: Array, shape: tuple[int, ...]) -> Array:
-    """One number per sample against predictions with one or with k outputs."""
-    return costs if len(shape) == 1 else costs[:, None]
-
-
 class Steep:
     def __init__(self, problem: Problem):
         self.problem, self.gamma = problem, np.inf
         self.domain = problem.loss.domain(problem.y)
-        self.C = column(problem.costs, problem.shape)
+        self.C = problem.spread_costs
 
     def inside(self, rho: Array) -> Array:
         """A point near ρ, strictly inside the domain."""
@@ -81,7 +76,7 @@ class Steep:
 class Kinked:
     def __init__(self, problem: Problem, f: Array):
         self.problem, self.f, self.gamma = problem, f, 1.0
-        self.C = column(problem.costs, problem.shape)
+        self.C = problem.spread_costs
 
     def inside(self, rho: Array) -> Array:
         """The slopes f asks for, as near to ρ as can be: C may have changed."""
