@@ -146,7 +146,7 @@ class Formulation:
         used = np.flatnonzero(self.prox(u, step) > 0)
         J = np.empty((len(used), len(used)))
         for place, m in enumerate(used):
-            h = 1e-5 * u[m]
+            h = (1e-5 if self.closed("prox") else 1e-3) * u[m]
             move = h * (np.arange(len(u)) == m)
             ahead, back = self.prox(u + move, step), self.prox(u - move, step)
             J[:, place] = (ahead - back)[used] / (2 * h)

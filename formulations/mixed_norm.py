@@ -114,7 +114,7 @@ class SquaredMixedNorm(Formulation):
         Q = np.diag((s - 1) * np.where(R > 0, x, 1.0) ** (s - 2))
         Q += (2 - s) * np.outer(x ** (s - 1), x ** (s - 1))
         mine = owner[used]
-        share = z[used] / R[mine]
+        share = np.maximum(z[used] / R[mine], 1e-100)
         slope = share ** (r - 1)
         same = mine[:, None] == mine
         price = norm(R, s) * x ** (s - 1) / np.where(R > 0, R, 1.0)

@@ -173,7 +173,7 @@ def prox_norm_slope(
     if not np.any(used):
         return np.zeros((0, 0))
     N = norm(z, q)
-    x, step = z[used] / N, step[used]
+    x, step = np.maximum(z[used] / N, 1e-100), step[used]  # x^(q−2) stays finite
     bend = slope * (q - 1) / N
     outer, inverse = x ** (q - 1), 1 / (1 + step * bend * x ** (q - 2))
     left = inverse * step * outer

@@ -169,6 +169,34 @@ def test_prox_minimizes_its_objective(M, which, point, steps):
             assert objective(moved) >= objective(z) - slack * (1 + objective(z))
 
 
+@pytest.mark.parametrize("M, which", CASES)
+def test_prox_slope_is_the_slope_of_prox(M, which):
+    """Closed or derived, against differences over the kernels that stay in use."""
+    formulation = every(M)[which]
+    rng = np.random.default_rng(0)
+    tried = 0
+    for _ in range(6):
+        u, step = rng.uniform(0.2, 3.0, M), rng.uniform(0.05, 1.0, M)
+        z = formulation.prox(u, step)
+        used, closed = np.flatnonzero(z > 0), formulation.closed("prox")
+        h = 1e-7 if closed else 1e-3  # the argmin of a program is known to 1e-6
+        near = [formulation.prox(u + s * h, step) > 0 for s in (1, -1)]
+        if np.any(near[0] != (z > 0)) or np.any(near[1] != (z > 0)):
+            continue  # next to a kink
+        found = formulation.prox_slope(u, step)
+        assert found.shape == (len(used), len(used))
+        columns = [
+            (formulation.prox(u + h * e, step) - formulation.prox(u - h * e, step))[
+                used
+            ]
+            for e in np.eye(M)[used]
+        ]
+        expected = np.array(columns).T.reshape(found.shape) / (2 * h)
+        np.testing.assert_allclose(found, expected, atol=1e-6 if closed else 1e-2)
+        tried += 1
+    assert tried >= 2
+
+
 def test_registry_finds_every_formulation_of_the_issue():
     names = {
         "GroupLasso", "BlockL1", "BlockNorm", "LpNorm", "WeightedLpNorm", "BlockPower",

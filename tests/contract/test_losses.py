@@ -170,3 +170,69 @@ def test_the_quadratic_dual_is_the_conjugate(loss, numbers, costs):
     )
     low, high = loss.domain(y).ends(C)
     np.testing.assert_array_equal([dual.low, dual.high], [low, high])
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_a_step_per_sample_is_a_step_for_each(loss, numbers):
+    f, y = shaped(loss, numbers)
+    steps = np.array([0.1, 0.5, 1.0, 2.0, 5.0])
+    together = loss.prox(f, y, steps)
+    for i, step in enumerate(steps):
+        np.testing.assert_allclose(together[i], loss.prox(f, y, step)[i], atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [x for x in LOSSES if x.steep], ids=repr)
+@given(numbers=BLOCK)
+def test_steep_losses_invert_their_gradient(loss, numbers):
+    """V'(inverse(a)) = a, and RRᵀ is the slope of V' there."""
+    f, y = shaped(loss, numbers)
+    a = loss.gradient(f, y)
+    back = loss.inverse(a, y)
+    np.testing.assert_allclose(loss.gradient(back, y), a, atol=1e-9)
+    R, h = loss.root(a, y), 1e-5
+    direction = np.cos(np.arange(f.size)).reshape(f.shape)
+    slope = (
+        loss.gradient(f + h * direction, y) - loss.gradient(f - h * direction, y)
+    ) / (2 * h)
+    if R.ndim == 1:
+        np.testing.assert_allclose(R * R * direction, slope, atol=1e-6)
+    else:
+        product = np.einsum("iab,icb,ic->ia", R, R, direction)
+        np.testing.assert_allclose(product, slope, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_smoothness_bounds_the_slope_of_the_gradient(loss, numbers):
+    f, y = shaped(loss, numbers)
+    g = f + np.sin(7 * np.arange(f.size)).reshape(f.shape)
+    change = np.atleast_2d((loss.gradient(f, y) - loss.gradient(g, y)).T).T
+    distance = np.linalg.norm(np.atleast_2d((f - g).T).T, axis=1)
+    if loss.smoothness is not None:
+        size = np.linalg.norm(change, axis=1)
+        assert np.all(size <= loss.smoothness * distance * (1 + 1e-9) + 1e-12)
+
+
+def test_smooth_losses_are_those_without_kinks():
+    named = {x.name for x in LOSSES if x.smoothness is not None}
+    assert named == {"logistic", "squared", "huber", "multinomial"}
+    assert {x.name for x in LOSSES if x.steep} == named - {"huber"}
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_room_ends_at_the_edge_of_the_domain(loss, numbers):
+    """α + t·step is in the domain up to t = room, and not beyond."""
+    a, y = dual_points(loss, numbers)
+    ones, step = np.ones(len(y)), np.cos(3 * np.arange(a.size)).reshape(a.shape)
+    if step.ndim == 2:
+        step = step - step.mean(axis=1, keepdims=True)
+    alpha, domain = -0.9 * a, loss.domain(y)
+    room = domain.room(alpha, step, ones)
+    if not math.isfinite(room):
+        assert loss.name == "squared"
+        return
+    assert np.all(np.isfinite(loss.conjugate(-(alpha + 0.999 * room * step), y)))
+    beyond = loss.conjugate(-(alpha + (1.001 * room + 1e-6) * step), y)
+    assert not np.all(np.isfinite(beyond))
