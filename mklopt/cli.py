@@ -1,4 +1,4 @@
-"""The command line: `mklopt certify | derive | list`.
+"""The command line: `mklopt certify | derive | list | verify`.
 
 Every command is a thin shell around a function that a script can call as well.
 """
@@ -35,6 +35,18 @@ def certify(
     if not tol > 0:
         raise click.BadParameter(f"--tol {tol}: a tolerance is positive")
     raise SystemExit(0 if certify_everything(jobs, losses, kinds, tol) else 1)
+
+
+@main.command()
+@click.argument("file", type=click.Path())
+def verify(file: str) -> None:
+    """Check a certificate file in exact arithmetic (exit code 0: proved, 2: not).
+
+    Example: mklopt verify sonar.certificate
+    """
+    from .checker import main as check
+
+    raise SystemExit(check([file]))
 
 
 @main.command("list")

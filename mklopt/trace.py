@@ -86,15 +86,20 @@ def write_archive(
     path: str | os.PathLike, arrays: dict[str, Array], about: dict
 ) -> None:
     """arrays and a JSON description in one .npz, moved into place when complete."""
-    target = Path(path)
     buffer = io.BytesIO()
     note = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     contents: dict[str, Any] = {**arrays, "about.json": note}
     np.savez(buffer, **contents)
+    write_whole(path, buffer.getbuffer())
+
+
+def write_whole(path: str | os.PathLike, content: bytes | memoryview) -> None:
+    """A file that is there complete, or not at all."""
+    target = Path(path)
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(buffer.getbuffer())
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(scratch, target)
