@@ -181,7 +181,7 @@ class Oracle:
     @property
     def error(self) -> float:
         """|G(λ) − value| is at most this."""
-        lower, upper = self.bounds.enclosure
+        lower, upper = self.bounds.enclosure[:2]
         return max(upper - self.value, self.value - lower)
 
     @property
