@@ -27,6 +27,8 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
     two_levels      Ω(u) = ½‖u‖²_{r,s} over those groups, (r, s) < 2 in `exponents`
     priced          Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ), r and its gradient in
                     `price`
+    orthant         Ω(u) = min over t ≥ 0 of ½Σu²/θ + c Σt, θ = t/(1 + κt), c and κ
+                    in `orthant`
     simplices       Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j (Σ_{k∈j} u_k)², the
                     groups j and q from `simplices`
 
@@ -56,6 +58,7 @@ Groups = tuple[tuple[int, ...], ...]
 INHERITED = (
     "value", "conjugate", "weights", "dual_weights", "reweight", "elasticities",
     "prox", "prox_slope", "reach", "rounding", "traits", "ball", "simplices", "price",
+    "orthant",
 )  # fmt: skip
 
 
@@ -113,6 +116,11 @@ class Formulation:
     def price(self, theta: Array) -> tuple[float, Array]:
         """r(θ) and its gradient."""
         raise TypeError(f"{self.name} states no price of kernel weights")
+
+    @property
+    def orthant(self) -> tuple[float, float]:
+        """c and κ of ½Σu²(1/t + κ) + c Σt, to be minimized over t ≥ 0."""
+        raise TypeError(f"{self.name} states no price of every kernel for itself")
 
     def dual_weights(self, v: Array) -> Array:
         raise TypeError(f"{self.name} states no weights as a function of the dual")

@@ -43,7 +43,12 @@ class ElasticNet(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted"})
+        return frozenset({"reweighted"} | ({"orthant"} if self.l1_ratio > 0 else set()))
+
+    @property
+    def orthant(self) -> tuple[float, float]:
+        """min over t of ½u²/t + ½ρ²t is ρu, at t = u/ρ."""
+        return 0.5 * self.l1_ratio**2, 1 - self.l1_ratio
 
     def weights(self, u: Array) -> Array:
         return ratio(u, self.l1_ratio + (1 - self.l1_ratio) * u)

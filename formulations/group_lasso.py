@@ -36,7 +36,11 @@ class GroupLasso(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted", "priced"})
+        return frozenset({"reweighted", "priced", "orthant"})
+
+    @property
+    def orthant(self) -> tuple[float, float]:
+        return 0.5, 0.0
 
     def price(self, theta: Array) -> tuple[float, Array]:
         """½Σθ: min over θ of u²/(2θ) + θ/2 is u, at θ = u."""

@@ -8,7 +8,8 @@
     subset(active)  some of the kernels, without a copy
 
 One pass = touching M n² numbers of float64 once; packed storage needs half of it.
-The last few results of quad and combine are remembered by content (read-only).
+The last few results of quad and combine are remembered by content (read-only); matvec
+knows quad, too.
 
 What the numbers mean. GramStack(K): the stored entries are the kernels, exactly (in
 float32 as rounded). GramStack.from_factors(L): the factors are the data and K_m := L_m
@@ -90,6 +91,7 @@ class GramStack:
         self.shift = _frozen(shift)
         self.proof = proof  # why the kernels are positive semi-definite; "": assumed
         self._count, self._share = _Count(), 1.0
+        self._whole: tuple[GramStack, Array] | None = None  # of a subset
         self._memory: dict[str, deque] = {
             name: deque(maxlen=REMEMBERED) for name in ("quad", "combine")
         }
@@ -162,7 +164,12 @@ class GramStack:
         return self._remembered("quad", A, self._quad)
 
     def combine(self, theta: Array) -> Array:
-        return self._remembered("combine", theta, self._combine)
+        if self._whole is None:
+            return self._remembered("combine", theta, self._combine)
+        whole, index = self._whole  # which remembers it for all its subsets
+        filled = np.zeros(whole.M)
+        filled[index] = theta
+        return whole.combine(filled)
 
     def _remembered(self, name: str, key: Array, compute: Callable) -> Array:
         key = np.array(key, dtype=float, order="C")
@@ -185,8 +192,11 @@ class GramStack:
         return np.asarray(self._store.combine(self._index[used], theta[used]))
 
     def matvec(self, A: Array) -> Array:
-        A = np.asarray(A, float)
-        return self._multiply(A[None], A.shape)
+        A = np.array(A, float)
+        out = self._multiply(A[None], A.shape)
+        if self.storage != "factors":  # where quad is sharper, and cheaper
+            self._memory["quad"].append((A, _frozen(self.inner(A, out))))
+        return out
 
     def apply(self, B: Array) -> Array:
         B = np.asarray(B, float)
@@ -266,6 +276,8 @@ class GramStack:
         part = GramStack.__new__(GramStack)
         part._become(self._store, self._index[index], self.shift[index], self.proof)
         part._count, part._share = self._count, self._share * len(index) / self.M
+        if len(np.unique(index)) == len(index):
+            part._whole = (self, index)
         return part
 
     def full(self) -> GramStack:

@@ -36,6 +36,7 @@ class Result:
     certificate: of this very point, computed afresh at the end, apart from the solver
     status: one of converged, max_iter, time_limit, stagnated, finished, rounding,
         stopped, interrupted, failed (`message` says more)
+    choice: what a solver that picks another picked, and why
     """
 
     problem: Problem = field(repr=False)
@@ -44,6 +45,7 @@ class Result:
     message: str
     certificate: Certificate = field(repr=False)
     trace: Trace
+    choice: str = ""
 
     @cached_property
     def weights(self) -> Array:
@@ -112,6 +114,7 @@ class Result:
             "solver": self.solver,
             "status": self.status,
             "message": self.message,
+            "choice": self.choice,
             "problem": self.problem.digest(),
             "about": self.trace.about,
         }
@@ -147,7 +150,8 @@ class Result:
             status = "finished"
             message = f"certified on loading, the gap is {certificate.relative_gap:.1e}"
         trace = Trace(columns, **about["about"])
-        return cls(problem, about["solver"], status, message, certificate, trace)
+        points = (certificate, trace, str(about.get("choice", "")))
+        return cls(problem, about["solver"], status, message, *points)
 
     def __repr__(self) -> str:
         return (
@@ -157,8 +161,9 @@ class Result:
 
     def __str__(self) -> str:
         found = self.certificate
+        choice = f"  {self.choice}\n" if self.choice else ""
         return (
-            f"{self.solver}: {self.status} ({STATUS[self.status]})\n"
+            f"{self.solver}: {self.status} ({STATUS[self.status]})\n{choice}"
             f"  {found.dual:.10g} ≤ f* ≤ {found.primal:.10g}, relative gap "
             f"{found.relative_gap:.1e}\n"
             f"  {self.trace}"

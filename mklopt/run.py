@@ -25,7 +25,8 @@ from .certificate import Certificate, certify, relative
 from .problem import Problem
 from .progress import progress
 from .result import Result
-from .solvers import Iterate, Solver, find, that_can
+from .solvers import Solver, find
+from .solvers.base import judge
 from .trace import Trace
 
 Array = np.ndarray
@@ -73,8 +74,8 @@ def solve(
 ) -> Result:
     """Solve a problem to a certified relative gap of tol.
 
-    solver: a name (see `mklopt list`), or "auto": `analytic` for dense formulations
-        with losses it knows, `spicy` for all others
+    solver: a name (see `mklopt list`); "auto" picks by what the formulation and the
+        loss state, and `Result.choice` says what and why
     max_iter, time_limit: stop after so many iterates, or seconds
     seed: for solvers that draw random numbers
     start: a result, or (weights, dual), to begin from
@@ -84,12 +85,12 @@ def solve(
     """
     _check_limits(problem, tol, max_iter, time_limit)
     problem.grams.forget()  # what an earlier run computed is not free for this one
-    method = solver if isinstance(solver, Solver) else _chosen(solver, problem)
+    method = solver if isinstance(solver, Solver) else find(solver, problem)
     generator = method.steps(problem, **_arguments(method, start, seed, options))
     trace = Trace(solver=method.name, tol=tol, problem=repr(problem))
     best = Best()
     begun, inside, passes = time.perf_counter(), 0.0, problem.grams.passes
-    status, message = "finished", ""
+    status, message, choice = "finished", "", ""
     certificate: Any = None  # nothing to send before the first iterate
     shown = progress(verbose, method.name, tol)
     try:
@@ -99,7 +100,7 @@ def solve(
                 try:
                     iterate = generator.send(certificate)
                     inside += time.perf_counter() - entered
-                    certificate = _judge(problem, iterate)
+                    certificate = judge(problem, iterate)
                 except StopIteration:
                     break
                 except Exception as error:
@@ -108,6 +109,7 @@ def solve(
                     status, message = "failed", f"{type(error).__name__}: {error}"
                     break
                 best.offer(certificate)
+                choice = iterate.info.get("choice", choice)
                 trace.append(
                     iteration=len(trace),
                     seconds=time.perf_counter() - begun,
@@ -136,20 +138,7 @@ def solve(
     if status == "converged" and final.relative_gap > tol * (1 + 1e-6) + 1e-15:
         status = "rounding"
         message = f"certified afresh, the gap is {final.relative_gap:.1e}"
-    return Result(problem, method.name, status, message, final, trace)
-
-
-def _judge(problem: Problem, iterate: Iterate) -> Certificate:
-    coefficients = iterate.coefficients
-    if callable(coefficients):
-        coefficients = coefficients()
-    return certify(
-        problem,
-        iterate.dual,
-        iterate.weights,
-        coefficients=coefficients,
-        remembered=True,
-    )
+    return Result(problem, method.name, status, message, final, trace, choice)
 
 
 def _afresh(problem: Problem, best: Best, tol: float) -> Certificate:
@@ -189,14 +178,6 @@ def _stands_still(trace: Trace) -> bool:
     if len(trace) <= back:
         return False
     return trace.last("gap") > STANDSTILL * trace.last("gap", back)
-
-
-def _chosen(name: str, problem: Problem) -> Solver:
-    if name != "auto":
-        return find(name, problem)
-    smooth = "smooth_dual" in problem.formulation.traits
-    dense = smooth and "analytic" in that_can(problem)
-    return find("analytic" if dense else "spicy", problem)
 
 
 def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The SVM wrapper with an analytic step in the kernel weights.
 
 Problem. Any formulation that ½Σu²/θ majorizes (ℓp for all p in [1, ∞], group lasso,
-Tikhonov, elastic net, …), any loss with a quadratic dual.
+Tikhonov, elastic net, …), any loss with a quadratic dual, and the logistic loss.
 
 Algorithm (Kloft et al. 2011, algorithm 1). Repeat: solve the machine on Σθ_mK_m for α;
 u_m = θ_m ‖α‖_{K_m}; θ ← u / ∂Ω(u), for ℓp θ_m = u_m^{2/(p+1)} / (Σ u^{2p/(p+1)})^{1/p}.
@@ -11,8 +11,8 @@ et al. 2011, proposition 3.3), which ascends.
 
 Guarantee. Both steps are majorize–minimize: with exact machines the objective never
 rises. Accelerated (ahead.py), a step that makes it rise is taken back and the plain one
-taken. Cost per iterate: one combine and one quad, together one pass, and for a Newton
-step one product with each kernel in use.
+taken. Cost per iterate: one combine and one product K_mα with each kernel, together one
+pass of packed storage; the Newton step needs no more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from ..problem import Problem
 from .ahead import Ahead
 from .base import Steps, beginning, solver
-from .wrapper import Machine
+from .steep import machine_for
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ Array = np.ndarray
 @solver(
     "analytic",
     needs={"reweighted"},
-    losses={"quadratic"},
+    losses={"quadratic", "steep"},
     accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises; limit points are optimal for p > 1",
@@ -52,7 +52,7 @@ def alternate(
 ) -> Steps:
     """Machine and reweighting in turn, `accelerate` going ahead of them."""
     theta, alpha = beginning(problem, start)
-    machine = Machine(problem, alpha)
+    machine = machine_for(problem, alpha)
     ahead, best, plain = Ahead(machine, accelerate), np.inf, theta
     while True:
         machine.solve(theta)

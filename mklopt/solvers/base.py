@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate
+from ..certificate import Certificate, certify
 from ..problem import Problem
 
 Array = np.ndarray
@@ -45,6 +45,14 @@ class Iterate:
 Steps = Generator[Iterate, Certificate, None]
 
 
+def judge(problem: Problem, iterate: Iterate) -> Certificate:
+    """The certificate of an iterate, with products that the stack remembers."""
+    B = iterate.coefficients
+    B = B() if callable(B) else B
+    points = (iterate.dual, iterate.weights)
+    return certify(problem, *points, coefficients=B, remembered=True)
+
+
 TRAITS = {  # what a formulation must state, in words
     "reweighted": "kernel weights that majorize it",
     "smooth_dual": "a smooth dual",
@@ -52,8 +60,13 @@ TRAITS = {  # what a formulation must state, in words
     "simplex": "a simplex of kernel weights",
     "simplices": "simplices of kernel weights",
     "two_levels": "kernel weights on two levels",
+    "orthant": "a price of every kernel for itself",
     "priced": "a differentiable price of kernel weights",
 }
+
+
+def _in_words(need: str) -> str:
+    return " or ".join(TRAITS.get(trait, trait) for trait in need.split(" or "))
 
 
 class Unsupported(ValueError):
@@ -66,9 +79,9 @@ class Solver:
 
     name: str
     steps: Callable[..., Steps]
-    needs: frozenset[str]  # traits of the formulation, all of them
+    needs: frozenset[str]  # traits of the formulation, all of them; "a or b": one of
     losses: frozenset[str]  # names, or kinds: "any", "smooth" (a Lipschitz gradient),
-    #                         "quadratic" (a quadratic dual)
+    #                         "quadratic" (a quadratic dual), "steep" (one output)
     bias: frozenset[bool]  # with a bias, without, or both
     accuracy: float | Callable[[Problem], float]  # see promise
     reference: str
@@ -76,15 +89,18 @@ class Solver:
 
     def why_not(self, problem: Problem) -> str:
         """Empty, or what is missing for this problem."""
-        missing = sorted(self.needs - problem.formulation.traits)
+        traits = problem.formulation.traits
+        missing = sorted(n for n in self.needs if not traits & set(n.split(" or ")))
         if missing:
             name = problem.formulation.name
-            wanted = " and ".join(TRAITS.get(trait, trait) for trait in missing)
+            wanted = " and ".join(map(_in_words, missing))
             return f"{name} does not state {wanted}"
         quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
         kinds = {problem.loss.name, "any"} | ({"quadratic"} if quadratic else set())
         if problem.loss.smoothness is not None:
             kinds.add("smooth")
+        if problem.loss.steep and len(problem.shape) == 1:
+            kinds.add("steep")
         if not kinds & self.losses:
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
@@ -166,7 +182,7 @@ def coefficients_of(problem: Problem, start: Any) -> tuple[Array, Array, Any]:
         bias = loss.offset(f, problem.y, problem.costs) if problem.bias else 0.0
         alpha = -problem.spread_costs * loss.gradient(f + bias, problem.y)
         return np.zeros((problem.grams.M, *problem.shape)), alpha, bias
-    theta, alpha = _given(problem, start)
+    theta, alpha = given(problem, start)
     bias = getattr(start, "bias", 0.0) if problem.bias else 0.0
     if alpha is None:
         raise ValueError("start: give the dual with the weights, (weights, dual)")
@@ -181,14 +197,14 @@ def beginning(problem: Problem, start: Any) -> tuple[Array, Array | None]:
     if start is None:
         theta = problem.formulation.weights(np.ones(problem.grams.M))
         return np.where(np.isfinite(theta), theta, 1.0), None
-    theta, alpha = _given(problem, start)
+    theta, alpha = given(problem, start)
     if not np.any(theta):
         return beginning(problem, None)[0], alpha
     # A weight of 0 would stay 0 in every multiplicative step.
     return np.maximum(theta, 1e-4 * np.max(theta)), alpha
 
 
-def _given(problem: Problem, start: Any) -> tuple[Array, Array | None]:
+def given(problem: Problem, start: Any) -> tuple[Array, Array | None]:
     """Weights and α of a start, checked."""
     if isinstance(start, tuple) and len(start) == 2:
         theta, alpha = start

@@ -43,7 +43,6 @@ from ..formulations.base import Formulation, Groups, owners
 from ..formulations.block_norm import BlockNorm
 from ..grams import GramStack, root
 from ..problem import Problem
-from . import svm
 from .base import Iterate, Steps
 from .spicy import spicy
 from .wrapper import Machine
@@ -94,15 +93,17 @@ class Oracle:
         q: float,
         alpha: Array | None = None,
         sharpness: float = 1e-3,
+        machine: Machine | None = None,
     ):
         self.problem, self.groups, self.q = problem, groups, q
         self.outer, self.owner = BlockNorm(2 * q), owners(groups)
-        self.machine = Machine(problem, alpha, sharpness)
+        self.machine = machine or Machine(problem, alpha, sharpness)
         self.wanted, self.rounds = 10 * self.machine.tol, 0
         self.theta = self.outer.dual_weights(np.ones(len(groups)))
         self.held = np.zeros(len(groups), bool)  # groups whose θ grows no further
         self.beta: Array | None = None  # (J, n), where θ does not say it all
         self.found: Any = None  # the last of the proximal method, to begin the next
+        self._foreseen = False
 
     def sums(self, per_kernel: Array) -> Array:
         """Sums over each group."""
@@ -126,12 +127,13 @@ class Oracle:
 
     def round(self) -> None:
         """Proposition 3.3, and the machine; for q = ∞ no θ_j grows beyond STEEP."""
-        if self.rounds:
+        if self.rounds and not self._foreseen:
             self.theta = self.outer.reweight(self.theta, np.sqrt(self._squares))
         if self.q == np.inf:
             most = STEEP * np.min(self.theta)
             self.held = self.theta > most
             self.theta = np.minimum(self.theta, most)
+        self._foreseen = False
         self.machine.solve(self.weights)
         self.beta, self.D = None, self._squares
         self.rounds += 1
@@ -268,26 +270,44 @@ class Oracle:
 
     def hessian(self, which: Array) -> Array:
         """∂²G/∂λ² for some kernels: one product with each kernel in use."""
-        alpha, machine = self.alpha, self.machine
-        free = machine.free
+        machine = self.machine
         squares, owner = machine.v[which] ** 2, self.owner[which]
         E = self._bend()
-        flat = -0.5 * np.outer(squares, squares) * E[np.ix_(owner, owner)]
-        if len(free) == 0:
-            return flat
         used = np.union1d(which, np.flatnonzero(self.lam))
-        images = self.problem.grams.subset(used).matvec(alpha)[:, free]
-        groups = np.zeros((len(E), len(used)))
-        groups[self.owner[used], np.arange(len(used))] = self.lam[used]
-        c = groups @ images
-        own = images[np.searchsorted(used, which)]
-        B = self.theta[owner, None] * own + squares[:, None] * (E @ c)[owner]
-        curvature = machine.system(free) + 2 * c.T @ E @ c
-        columns = svm.bordered(curvature, B.T, self.problem.bias)
-        if columns is None:  # no curvature to be had: a linear model
-            return flat
-        H = B @ columns + flat
+        images = machine.forces(used)
+        groups = np.zeros((len(used), len(E)))
+        groups[np.arange(len(used)), self.owner[used]] = self.lam[used]
+        c = images @ groups
+        own = images[:, np.searchsorted(used, which)]
+        B = self.theta[owner] * own + (c @ E)[:, owner] * squares
+        self._columns = self._answer(B, c, E)
+        H = self._columns.T @ B
+        H -= 0.5 * np.outer(squares, squares) * E[np.ix_(owner, owner)]
         return np.asarray(0.5 * (H + H.T))
+
+    def _answer(self, B: Array, c: Array, E: Array) -> Array:
+        """S⁻¹B: `respond` is the inverse without 2cEcᵀ, which has a low rank."""
+        if not np.any(E):
+            return self.machine.respond(B)
+        found = self.machine.respond(np.hstack([B, c]))
+        plain, inverse = found[:, : B.shape[1]], found[:, B.shape[1] :]
+        small = np.eye(len(E)) + 2 * E @ (c.T @ inverse)
+        return plain - inverse @ np.linalg.solve(small, 2 * E @ (c.T @ plain))
+
+    def foresee(self, which: Array, step: Array) -> None:
+        """Where α and θ go to first order when λ moves, after `hessian` of the same."""
+        move = -self._columns @ step
+        lam = self.lam.copy()
+        lam[which] += step
+        used = np.flatnonzero(lam)
+        squares = np.zeros(len(lam))
+        squares[used] = self.machine.v[used] ** 2
+        squares[used] += 2 * (move @ self.machine.forces(used))
+        D = np.maximum(self.sums(lam * squares), 0.1 * self.D)
+        theta = self.outer.reweight(self.theta, np.sqrt(D))
+        self.theta = np.where(self.held, self.theta, theta)
+        self.machine.foresee(move)
+        self._foreseen = True
 
     def _bend(self) -> Array:
         """E = ∂θ/∂D, zero where θ is held."""

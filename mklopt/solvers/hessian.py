@@ -1,7 +1,8 @@
 """HessianMKL: Newton's method in the kernel weights on the simplex.
 
 Problem. Sparse MKL, ½(Σ‖w_m‖)² or LpNorm(1): min of J(θ) over θ ≥ 0, Σθ = 1. The same
-steps on a product of simplices finish VSKL (mirror.py), with G of bca.py in place of J.
+steps serve VSKL on a product of simplices, with G of bca.py in place of J, and group
+lasso and elastic net on the orthant, with F of orthant.py (active.py uses all three).
 
 Algorithm (Chapelle and Rakotomamonjy 2008). J has the gradient −½v² and a Hessian that
 costs one product with the kernels at stake (bca.py); the step is the minimum of the
@@ -18,11 +19,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..problem import Problem
 from .base import Steps, beginning, solver
 from .bca import Oracle
+from .orthant import Orthant
+from .pivoting import minimum
 
 Array = np.ndarray
 
@@ -41,29 +43,28 @@ def hessian(problem: Problem, *, start: Any = None) -> Steps:
     yield from newton(Oracle(problem, everything, 1.0, alpha, 1e-5), theta)
 
 
-def newton(oracle: Oracle, theta: Array) -> Steps:
-    """Newton steps on a product of simplices, from θ on."""
+def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
+    """Newton steps on a product of simplices or the orthant, from θ on."""
     theta = _clean(theta, oracle)
     yield from oracle.solve(theta)
     while True:
         certificate = yield oracle.iterate()
         oracle.heed(certificate)
-        value, slope = oracle.value, oracle.slope
-        steepest = np.zeros(len(oracle.theta))
-        np.minimum.at(steepest, oracle.owner, slope)
-        which = np.flatnonzero((theta > 0) | (slope < 0.9 * steepest[oracle.owner]))
+        value, slope, gap = oracle.value, oracle.slope, oracle.gap
+        which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
         model = oracle.hessian(which)
         model[np.diag_indices_from(model)] += 1e-9 * np.trace(model) / len(which)
         target = np.zeros_like(theta)
-        target[which] = simplex_minimum(
-            model, slope[which], theta[which], oracle.owner[which]
-        )
+        owner = None if oracle.owner is None else oracle.owner[which]
+        target[which] = minimum(model, slope[which], theta[which], owner)
         step, t = target - theta, 1.0
         falls = float(slope @ step)
+        oracle.foresee(which, step[which])
         for _ in range(30):
             trial = _clean(theta + t * step, oracle)
             yield from oracle.solve(trial)
-            if value + 1e-4 * t * falls + oracle.gap >= oracle.value:
+            # value ≤ F ≤ value + gap, here and there
+            if oracle.value <= value + gap + 1e-4 * t * falls:
                 break
             certificate = yield oracle.iterate()
             oracle.heed(certificate)
@@ -71,35 +72,18 @@ def newton(oracle: Oracle, theta: Array) -> Steps:
         theta = trial
 
 
-def _clean(theta: Array, oracle: Oracle) -> Array:
-    """Every group sums to 1, and what is next to nothing is nothing."""
+def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
+    """Kernels of weight 0 that are nearly as steep as those in use should be."""
+    if oracle.owner is None:
+        return slope < 0.1 * oracle.c
+    steepest = np.zeros(len(oracle.theta))
+    np.minimum.at(steepest, oracle.owner, slope)
+    return np.asarray(slope < 0.9 * steepest[oracle.owner])
+
+
+def _clean(theta: Array, oracle: Oracle | Orthant) -> Array:
+    """What is next to nothing is nothing, and every simplex sums to 1."""
     theta = np.where(theta < 1e-10 * np.max(theta), 0.0, theta)
-    return np.asarray(theta / oracle.sums(theta)[oracle.owner])
-
-
-def simplex_minimum(H: Array, slope: Array, theta: Array, owner: Array) -> Array:
-    """argmin over z in a product of simplices of ⟨slope, z − θ⟩ + ½ (z − θ)ᵀH(z − θ).
-
-    owner: the simplex that each coordinate belongs to
-    """
-    import clarabel
-
-    M, J = len(theta), int(np.max(owner)) + 1
-    member = sp.csc_matrix((np.ones(M), (owner, np.arange(M))), shape=(J, M))
-    scale = float(np.max(np.abs(slope))) or 1.0
-    P = sp.csc_matrix(np.triu(H) / scale)
-    linear = (slope - H @ theta) / scale
-    A = sp.vstack([member, -sp.eye(M)], format="csc")
-    b = np.append(np.ones(J), np.zeros(M))
-    cones = [clarabel.ZeroConeT(J), clarabel.NonnegativeConeT(M)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    settings.max_threads = 1
-    found = clarabel.DefaultSolver(P, linear, A, b, cones, settings).solve()
-    z = np.maximum(np.array(found.x), 0.0)
-    z[z < 1e-9] = 0.0
-    sums = member @ z
-    if not np.all(np.isfinite(sums) & (sums > 0)):
+    if oracle.owner is None:
         return theta
-    return np.asarray(z / sums[owner])
+    return np.asarray(theta / oracle.sums(theta)[oracle.owner])

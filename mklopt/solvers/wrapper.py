@@ -4,7 +4,10 @@
 
 is convex in θ ≥ 0 with ∂J/∂θ_m = −½ v_m², v_m² = αᵀK_mα at the optimal α, and, where
 the free coordinates F of α do not change, ∂²J/∂θ_m∂θ_l = (K_mα)_Fᵀ H (K_lα)_F with H
-the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias.
+the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. `respond` is H.
+
+One product K_mα with every kernel gives v and all that the Hessian needs: where it is
+wanted (`curved`), v costs that product and the Hessian nothing more.
 """
 
 from __future__ import annotations
@@ -30,29 +33,50 @@ class Machine:
     with a loose one the warm start is already good enough and α never moves.
     """
 
-    def __init__(self, problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
+    def __init__(
+        self,
+        problem: Problem,
+        alpha: Array | None,
+        sharpness: float = 1e-5,
+        curved: bool = False,
+    ):
         self.problem, self.sharpness, self.alpha = problem, sharpness, alpha
+        self.curved = curved and problem.grams.storage != "factors"
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
 
     def solve(self, theta: Array) -> Array:
         """α at θ: one combine, and no other pass."""
-        K = self.problem.grams.combine(theta)
-        found = svm.solve(self.problem, K, self.alpha, tol=self.tol)
-        self.gap, self.solves = found.gap, self.solves + 1
-        return self.adopt(self.problem.feasible(found.alpha), theta)
+        self.theta, self.K = theta, self.problem.grams.combine(theta)
+        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol)
+        return self._solved(found.alpha, found.gap)
+
+    def _solved(self, alpha: Array, gap: float) -> Array:
+        self.gap, self.solves = gap, self.solves + 1
+        return self._moved(self.problem.feasible(alpha))
 
     def adopt(self, alpha: Array, theta: Array) -> Array:
         """Go on from an α that was found elsewhere."""
         self.theta, self.K = theta, self.problem.grams.combine(theta)
+        return self._moved(alpha)
+
+    def _moved(self, alpha: Array) -> Array:
         self.alpha = alpha
-        self.__dict__.pop("v", None)
+        for name in ("v", "images"):
+            self.__dict__.pop(name, None)
         return self.alpha
 
     @cached_property
+    def images(self) -> Array:
+        """(M, n): K_mα, after which the stack knows quad(α)."""
+        return self.problem.grams.matvec(self.point)
+
+    @cached_property
     def v(self) -> Array:
-        """‖α‖_{K_m}: one quad."""
+        """‖α‖_{K_m}: half a pass."""
+        if self.curved:
+            self.images  # noqa: B018
         return np.sqrt(np.maximum(self.problem.grams.quad(self.point), 0.0))
 
     @property
@@ -66,6 +90,8 @@ class Machine:
         return self.problem.gain(alpha) - 0.5 * float(alpha @ self.K @ alpha)
 
     def iterate(self) -> Iterate:
+        if self.curved:
+            self.v  # noqa: B018  # before the loop asks for quad(α), and pays for it
         return Iterate(self.point, self.theta, info={"svm_solves": self.solves})
 
     def heed(self, certificate: Certificate) -> None:
@@ -88,14 +114,27 @@ class Machine:
         """Σθ_mK_m + ridge on the free coordinates."""
         return self.K[np.ix_(free, free)] + np.diag(self.quadratic.ridge[free])
 
+    def respond(self, force: Array) -> Array:
+        """−∂α/∂f: by how much α gives way when predictions are pushed, per column."""
+        free, out = self.free, np.zeros_like(force)
+        if len(free):
+            found = svm.bordered(self.system(free), force[free], self.problem.bias)
+            if found is not None:  # else no curvature to be had: a linear model
+                out[free] = found
+        return out
+
+    def foresee(self, move: Array) -> None:
+        """Begin the next machine at α + move."""
+        self.alpha = self.point + move
+
+    def forces(self, which: Array) -> Array:
+        """(n, which): K_mα of some kernels, from `images` where they are kept."""
+        if self.curved:
+            return np.ascontiguousarray(self.images[which].T)
+        return self.problem.grams.subset(which).matvec(self.point).T
+
     def hessian(self, which: Array) -> Array:
-        """∂²J/∂θ² for some kernels: one product with each of them."""
-        problem, free = self.problem, self.free
-        if len(free) == 0:
-            return np.zeros((len(which), len(which)))
-        B = problem.grams.subset(which).matvec(self.point)[:, free].T
-        columns = svm.bordered(self.system(free), B, problem.bias)
-        if columns is None:  # no curvature to be had: a linear model
-            return np.zeros((len(which), len(which)))
-        H = B.T @ columns
+        """∂²J/∂θ² for some kernels."""
+        B = self.forces(which)
+        H = B.T @ self.respond(B)
         return np.asarray(0.5 * (H + H.T))

@@ -1,0 +1,80 @@
+"""What runs when no solver is named: the quickest that the traits allow, then others.
+
+    Ω* smooth, a machine for the loss        `analytic`: all kernels are in use, Newton
+                                             in log θ
+    simplices or an orthant of weights, and  `active`: a working set of kernels, Newton
+    a machine for the loss                   in θ inside it
+    everything else, and whatever fails      `spicy`, from the best point so far
+
+What was picked and why is in `Result.choice`.
+
+Guarantee. The one of the solver picked. One that raises, ends or stands still for
+PATIENCE iterates is left for the next; the last one takes every formulation and loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..certificate import Certificate
+from ..problem import Problem
+from .active import active
+from .analytic import analytic
+from .base import Iterate, Solver, Steps, solver
+from .spicy import spicy
+
+PATIENCE = 30  # iterates …
+STANDSTILL = 0.9  # … over which the gap must fall below this part of itself
+
+
+@solver(
+    "auto",
+    losses={"any"},
+    accuracy=1e-6,
+    guarantee="that of the solver it picks; none is followed that stands still",
+)
+def auto(problem: Problem, *, start: Any = None) -> Steps:
+    for method, why in plan(problem):
+        ended = yield from followed(method.steps(problem, start=start), why)
+        start = start if ended is None else Start(ended)
+
+
+def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
+    """Whom to follow, and why; the last one has no successor."""
+    name, loss = problem.formulation.name, problem.loss.name
+    if "smooth_dual" in problem.formulation.traits and not analytic.why_not(problem):
+        yield analytic, f"analytic: {name} uses all kernels, {loss} has a machine"
+    elif not active.why_not(problem):
+        yield active, f"active: {name} leaves kernels unused, {loss} has a machine"
+    else:
+        yield spicy, f"spicy: it takes everything, {name} with {loss} too"
+        return
+    yield spicy, "spicy: it takes everything; the first choice failed"
+
+
+class Start:
+    """A certificate as something to start from."""
+
+    def __init__(self, found: Certificate):
+        self.certificate, self.dual, self.bias = found, found.alpha, found.bias
+        self.weights = found.problem.formulation.weights(found.norms)
+
+
+def followed(steps: Steps, why: str) -> Generator[Iterate, Certificate, Any]:
+    """The iterates of a solver until it fails; the best certificate comes back."""
+    sent, best, idle = None, None, 0
+    while True:
+        try:
+            iterate = steps.send(sent)  # type: ignore[arg-type]
+        except (StopIteration, ArithmeticError, ValueError):
+            return best
+        sent = yield replace(iterate, info={**iterate.info, "choice": why})
+        if best is None or sent.relative_gap <= STANDSTILL * best.relative_gap:
+            best, idle = sent, 0
+        else:
+            idle += 1
+        if idle > PATIENCE:
+            steps.close()
+            return best

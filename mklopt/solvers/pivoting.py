@@ -1,0 +1,112 @@
+"""The quadratic programs in the kernel weights: small, dense, nearly solved already.
+
+    min over z ≥ 0 of ½ zᵀHz + ⟨q, z⟩,    Σ_{k∈j} z_k = 1 for every simplex j, if any
+
+Algorithm. Block principal pivoting (Júdice and Pires 1994): guess the support, solve
+for z on it and for the multipliers y = Hz + q − μ off it, exchange all whose sign is
+wrong. While the number of wrong signs falls the exchange is of all at once; after a few
+rounds in vain of one at a time, which ends for every positive definite H. The guess
+is the support of the last weights: near the solution one or two linear systems.
+
+Where rounding keeps it from ending, an interior-point method takes over.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+Array = np.ndarray
+ROUNDS, VAIN = 100, 3
+SHARP = 1e-12
+
+
+def minimum(H: Array, slope: Array, theta: Array, owner: Array | None = None) -> Array:
+    """argmin over z ≥ 0 of ⟨slope, z − θ⟩ + ½ (z − θ)ᵀH(z − θ), exact zeros included.
+
+    owner: the simplex that each coordinate belongs to, where there are simplices
+    """
+    M, q = len(theta), slope - H @ theta
+    if owner is None:
+        E = np.zeros((0, M))
+    else:
+        kept, place = np.unique(owner, return_inverse=True)
+        E = (np.arange(len(kept))[:, None] == place).astype(float)
+    found = _pivoted(H, q, E, theta > 0)
+    return _by_cones(H, q, E, theta) if found is None else found
+
+
+def _pivoted(H: Array, q: Array, E: Array, support: Array) -> Array | None:
+    support, fewest, vain = support.copy(), len(q) + 1, VAIN
+    size = float(np.max(np.abs(q))) + 1e-300
+    for _ in range(ROUNDS):
+        _keep_one(support, q, E)
+        solved = _on_support(H, q, E, support)
+        if solved is None:
+            return None
+        z, y = solved
+        low = SHARP * float(np.max(np.abs(z), initial=0.0))
+        wrong = np.where(support, z < -low, y < -SHARP * size)
+        count = int(np.count_nonzero(wrong))
+        if count == 0:
+            z = np.maximum(z, 0.0)
+            return z if len(E) == 0 else z / (E.T @ (E @ z))
+        if count < fewest:
+            fewest, vain = count, VAIN
+        elif vain > 0:
+            vain -= 1
+        else:  # one at a time: the last one
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        support ^= wrong
+    return None
+
+
+def _keep_one(support: Array, q: Array, E: Array) -> None:
+    """A simplex cannot be empty."""
+    for member in E[~np.any(E[:, support], axis=1)] > 0:
+        support[np.flatnonzero(member)[np.argmin(q[member])]] = True
+
+
+def _on_support(
+    H: Array, q: Array, E: Array, support: Array
+) -> tuple[Array, Array] | None:
+    """z on the support, 0 elsewhere, and the multipliers y of z ≥ 0."""
+    F, J = np.flatnonzero(support), len(E)
+    z = np.zeros(len(q))
+    system = np.zeros((len(F) + J, len(F) + J))
+    system[: len(F), : len(F)] = H[np.ix_(F, F)]
+    system[: len(F), len(F) :] = E[:, F].T
+    system[len(F) :, : len(F)] = E[:, F]
+    try:
+        found = np.linalg.solve(system, np.append(-q[F], np.ones(J)))
+    except np.linalg.LinAlgError:
+        return None
+    if not np.all(np.isfinite(found)):
+        return None
+    z[F] = found[: len(F)]
+    y = H @ z + q + E.T @ found[len(F) :]
+    y[F] = 0.0
+    return z, y
+
+
+def _by_cones(H: Array, q: Array, E: Array, theta: Array) -> Array:
+    """The same by an interior-point method; θ itself where that fails."""
+    import clarabel
+
+    M, J = len(theta), len(E)
+    scale = float(np.max(np.abs(q))) or 1.0
+    A = sp.vstack([sp.csc_matrix(E), -sp.eye(M)], format="csc")
+    b = np.append(np.ones(J), np.zeros(M))
+    cones = [clarabel.ZeroConeT(J), clarabel.NonnegativeConeT(M)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
+    settings.max_threads = 1
+    P = sp.csc_matrix(np.triu(H) / scale)
+    found = clarabel.DefaultSolver(P, q / scale, A, b, cones, settings).solve()
+    z = np.maximum(np.array(found.x), 0.0)
+    z[z < 1e-9 * np.max(z, initial=0.0)] = 0.0
+    sums = E @ z
+    if not np.all(np.isfinite(z)) or not np.all(sums > 0):
+        return theta
+    return z if J == 0 else np.asarray(z / (E.T @ sums))
