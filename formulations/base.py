@@ -27,6 +27,8 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
     two_levels      Ω(u) = ½‖u‖²_{r,s} over those groups, (r, s) < 2 in `exponents`
     priced          Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ), r and its gradient in
                     `price`
+    curved          Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2 and c > 0: strongly convex,
+                    (p, a, c) in `curved`
     simplices       Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j (Σ_{k∈j} u_k)², the
                     groups j and q from `simplices`
 
@@ -55,7 +57,8 @@ Groups = tuple[tuple[int, ...], ...]
 
 INHERITED = (
     "value", "conjugate", "weights", "dual_weights", "reweight", "elasticities",
-    "prox", "prox_slope", "reach", "rounding", "traits", "ball", "simplices", "price",
+    "prox", "prox_slope", "reach", "rounding", "traits", "ball", "curved", "simplices",
+    "price",
 )  # fmt: skip
 
 
@@ -105,6 +108,11 @@ class Formulation:
     def ball(self) -> float:
         """The exponent p of the ball of kernel weights."""
         raise TypeError(f"{self.name} states no ball of kernel weights")
+
+    @property
+    def curved(self) -> tuple[float, float, float]:
+        """(p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu."""
+        raise TypeError(f"{self.name} states no strong convexity")
 
     def simplices(self, M: int) -> tuple[Groups, float]:
         """The groups whose weights live on a simplex each, and q across them."""

@@ -43,7 +43,11 @@ class ElasticNet(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted"})
+        return frozenset({"reweighted"} | ({"curved"} if self.l1_ratio < 1 else set()))
+
+    @property
+    def curved(self) -> tuple[float, float, float]:
+        return 2.0, self.l1_ratio, 1 - self.l1_ratio
 
     def weights(self, u: Array) -> Array:
         return ratio(u, self.l1_ratio + (1 - self.l1_ratio) * u)

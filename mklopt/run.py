@@ -30,6 +30,7 @@ from .trace import Trace
 
 Array = np.ndarray
 PATIENCE = 200  # iterates, or half of the run if that is longer, …
+GROWTH = 1.25  # from one certified iterate to the next, of solvers that draw
 STANDSTILL = 0.999  # … over which the gap must fall below this part of itself
 
 
@@ -58,6 +59,39 @@ class Best:
         return relative(self.primal.primal - self.dual.dual, self.primal.primal)
 
 
+class Schedule:
+    """Which iterates are certified: all, or of a solver that draws random numbers those
+    whose numbers grow geometrically, and whichever is the last.
+
+    An epoch costs about as much as a certificate, and many say nothing new.
+    """
+
+    def __init__(self, sparse: bool, max_iter: int | None, time_limit: float | None):
+        self.sparse, self.most = sparse, max_iter or math.inf
+        self.end = time.perf_counter() + (
+            math.inf if time_limit is None else time_limit
+        )
+        self.count, self.due, self.over = 0, 1.0, False
+
+    def next(self, generator: Any, certificate: Any) -> Iterate:
+        """The next iterate to certify; StopIteration when there is none."""
+        pending: Iterate | None = None
+        while not self.over:
+            try:
+                pending = generator.send(certificate)
+            except StopIteration:
+                self.over = True
+                break
+            self.count += 1
+            late = self.count >= self.most or time.perf_counter() >= self.end
+            if not self.sparse or self.count >= self.due or late:
+                self.due = max(self.count + 1.0, GROWTH * self.count)
+                return pending
+        if pending is None:
+            raise StopIteration
+        return pending
+
+
 def solve(
     problem: Problem,
     solver: str | Solver = "auto",
@@ -76,7 +110,8 @@ def solve(
     solver: a name (see `mklopt list`), or "auto": `analytic` for dense formulations
         with losses it knows, `spicy` for all others
     max_iter, time_limit: stop after so many iterates, or seconds
-    seed: for solvers that draw random numbers
+    seed: for solvers that draw random numbers; an iterate of theirs is an epoch, and
+        they are certified now and then, see Schedule
     start: a result, or (weights, dual), to begin from
     callback: called with (certificate, trace) after each iterate; True stops the run
     verbose: show progress
@@ -91,13 +126,14 @@ def solve(
     begun, inside, passes = time.perf_counter(), 0.0, problem.grams.passes
     status, message = "finished", ""
     certificate: Any = None  # nothing to send before the first iterate
+    schedule = Schedule(method.draws, max_iter, time_limit)
     shown = progress(verbose, method.name, tol)
     try:
         with shown:
             while True:
                 entered = time.perf_counter()
                 try:
-                    iterate = generator.send(certificate)
+                    iterate = schedule.next(generator, certificate)
                     inside += time.perf_counter() - entered
                     certificate = _judge(problem, iterate)
                 except StopIteration:
@@ -109,7 +145,7 @@ def solve(
                     break
                 best.offer(certificate)
                 trace.append(
-                    iteration=len(trace),
+                    iteration=schedule.count - 1,
                     seconds=time.perf_counter() - begun,
                     solver_seconds=inside,
                     passes=problem.grams.passes - passes,
@@ -140,14 +176,12 @@ def solve(
 
 
 def _judge(problem: Problem, iterate: Iterate) -> Certificate:
-    coefficients = iterate.coefficients
-    if callable(coefficients):
-        coefficients = coefficients()
+    coefficients, dual = iterate.coefficients, iterate.dual
     return certify(
         problem,
-        iterate.dual,
+        dual() if callable(dual) else dual,
         iterate.weights,
-        coefficients=coefficients,
+        coefficients=coefficients() if callable(coefficients) else coefficients,
         remembered=True,
     )
 
@@ -177,7 +211,7 @@ def _verdict(
     """Why to stop after the newest iterate; empty: go on."""
     if trace.last("gap") <= tol:
         return "converged"
-    if max_iter is not None and len(trace) >= max_iter:
+    if max_iter is not None and trace.last("iteration") + 1 >= max_iter:
         return "max_iter"
     if time_limit is not None and trace.last("seconds") >= time_limit:
         return "time_limit"

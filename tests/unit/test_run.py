@@ -145,6 +145,7 @@ def suited(name, p):
     for other in (
         p,
         *(p.with_(formulation=f) for f in others),
+        p.with_(bias=False),
         p.with_(loss="squared", bias=False),
     ):
         if name in that_can(other):
