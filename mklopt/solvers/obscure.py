@@ -14,8 +14,8 @@ Stage 2 (Algorithm 2) makes steps of length 1/(λt + s_t) inside the ball of rad
 
 Guarantee. On every run, for every u in the ball (lemma 2), g_t being the objective on
 the sample of step t: Σ g_t(w_t) − g_t(u) ≤ 2R²s_T + ½Σ qL_t²/(λt + s_t). So for the
-mean of w_1 … w_T, or one of them drawn at random (theorem 3; not proved for w_T itself),
-with c = λR + L,
+mean of w_1 … w_T, or one of them drawn at random (theorem 3; not proved for w_T), with
+c = λR + L,
 
     E f − f* ≤ c√(q(1 + ln T)) min(c√(q(1 + ln T))/(λT), 4R/√T)
 
@@ -26,7 +26,6 @@ least norm with margins 1, and then R ≤ (2 + ηL²)‖v‖ (theorem 4).
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ import numpy as np
 from ..formulations.norms import dual_exponent
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
-from .stochastic import Descent, improved
+from .stochastic import Descent, epochs, improved, positive
 
 Array = np.ndarray
 
@@ -66,22 +65,24 @@ def obscure(
     iterate: str = "all",
     improve: Callable | None = improved,
 ) -> Steps:
-    """T1, T2: epochs of the two stages (published: 5 and 5); None: T1 until no sample
-        pays a loss, T2 until the loop stops
+    """T1, T2: epochs of the two stages (published: 5 and 5); None: two million steps;
+        stage 1 ends when no sample pays a loss, and is left out after a start
     eta: the step of stage 1 (published: M^(−2/q)); R: instead of that from stage 1
-    sampling: "iid" or "shuffle"; iterate: "last", "average", "suffix", or "all" for the
-        best of them
+    sampling: "iid" or "shuffle"; iterate: "last", "average", "suffix", or "all" for
+        the best of them
     improve: (problem, α, θ) → a better α, for the dual candidate; None: as it is
     """
-    run = Descent(problem, problem.formulation.curved, rng, sampling, start)
-    eta = problem.grams.M ** (-2 / run.q) if eta is None else eta
-    for _ in count() if T1 is None else range(T1 if start is None else 0):
-        run.epoch(eta=eta)
-        yield run.iterate(iterate, improve)
+    options = (sampling, iterate, improve)
+    run = Descent(problem, problem.formulation.curved, rng, *options, start)
+    n, M = problem.grams.n, problem.grams.M
+    step = positive(M ** (-2 / run.q) if eta is None else eta, "eta")
+    for _ in epochs(T1, n, "T1") if start is None else ():
+        run.epoch(eta=step)
+        yield run.iterate()
         if run.separated:
             break
-    R = run.radius if R is None else R
+    radius = positive(run.radius if R is None else R, "R")
     run.begin()
-    for _ in count() if T2 is None else range(T2):
-        run.epoch(R=R)
-        yield run.iterate(iterate, improve)
+    for _ in epochs(T2, n, "T2"):
+        run.epoch(R=radius)
+        yield run.iterate()

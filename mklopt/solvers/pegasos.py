@@ -6,7 +6,7 @@ Algorithm. Stage 2 of OBSCURE with s_t = 0 and R = ∞: steps of length 1/(λt),
 α = −(1/(λt)) Σ z, the mean subgradient itself; with shuffled epochs it is feasible for
 the dual at the end of each. A start is forgotten in the first step.
 
-Guarantee. E f − f* ≤ qc²(1 + ln T)/(λT) for the mean of the w_t, c = λ max‖w_t‖ + L.
+Guarantee. E f − f* ≤ qc²(1 + ln T)/(2λT) for the mean of the w_t, c = λ max‖w_t‖ + L.
 
 Reference: Shalev-Shwartz, Singer and Srebro (2007); Orabona et al. (2012), section 5.3.
 """
@@ -14,11 +14,11 @@ Reference: Shalev-Shwartz, Singer and Srebro (2007); Orabona et al. (2012), sect
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 
 import numpy as np
 
 from ..problem import Problem
+from . import stochastic
 from .base import Steps, solver, up_to_C
 from .stochastic import Descent, improved
 
@@ -41,8 +41,9 @@ def pegasos(
     iterate: str = "all",
     improve: Callable | None = improved,
 ) -> Steps:
-    """epochs: None, until the loop stops; the other options are those of obscure"""
-    run = Descent(problem, problem.formulation.curved, rng, sampling)
-    for _ in count() if epochs is None else range(epochs):
+    """epochs: None, two million steps; the other options are those of obscure"""
+    options = (sampling, iterate, improve)
+    run = Descent(problem, problem.formulation.curved, rng, *options)
+    for _ in stochastic.epochs(epochs, problem.grams.n, "epochs"):
         run.epoch()
-        yield run.iterate(iterate, improve)
+        yield run.iterate()

@@ -190,6 +190,22 @@ def _settle(q, a, c, B, F, quad, omega, S, D, W, tally):
     tally[SIZE] = _mirror(quad, 1.0, q, a, c, omega)
 
 
+def epochs(given: int | None, n: int, name: str) -> range:
+    """So many epochs; None: two million steps, at least five epochs."""
+    if given is None:
+        return range(max(5, 2_000_000 // n))
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ValueError(f"{name} = {given!r}; give a whole number ≥ 0 of epochs")
+    return range(given)
+
+
+def positive(given: float, name: str) -> float:
+    number = isinstance(given, int | float | np.integer | np.floating)
+    if isinstance(given, bool) or not number or not given > 0:
+        raise ValueError(f"{name} = {given!r}; give a positive number")
+    return float(given)
+
+
 def improved(problem: Problem, alpha: Array, theta: Array) -> Array:
     """α after some moves of the machine at fixed kernel weights, where there is one."""
     if problem.loss.quadratic(problem.y, problem.costs) is None:
@@ -202,7 +218,7 @@ class Descent:
     """The state of a run, its epochs, and the points it can show.
 
     shape: (p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu
-    sampling: "iid", or "shuffle" for a permutation in each epoch
+    sampling, iterate, improve: as the options of obscure
     """
 
     def __init__(
@@ -211,11 +227,17 @@ class Descent:
         shape: tuple[float, float, float],
         rng: np.random.Generator,
         sampling: str = "iid",
+        iterate: str = "all",
+        improve: Callable | None = None,
         start: Any = None,
     ):
         if sampling not in ("iid", "shuffle"):
             raise ValueError(f"sampling = {sampling!r}; choose 'iid' or 'shuffle'")
+        if iterate not in (*ITERATES, "all"):
+            choice = ", ".join(ITERATES)
+            raise ValueError(f"iterate = {iterate!r}; choose {choice} or all")
         self.problem, self.rng, self.sampling = problem, rng, sampling
+        self.which, self.improve = iterate, improve
         (self.p, self.a, self.c), self.q = shape, dual_exponent(shape[0])
         M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))
         self.lam = 1 / float(np.sum(problem.costs))
@@ -258,9 +280,8 @@ class Descent:
     def epoch(self, eta: float = 0.0, R: float = np.inf) -> None:
         """n steps: of stage 1 when eta > 0, else of stage 2 inside the ball of R."""
         n, before = len(self.B), self.tally[UPDATES]
-        order = self.rng.permutation(n)
-        if self.sampling == "iid":
-            order = self.rng.integers(n, size=n)
+        iid = self.sampling == "iid"
+        order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
         loss, parameter = self.problem.loss.pointwise()
         rule = (self.q, self.a, self.c, self.lam, R, eta)
         state = (self.B, self.F, self.quad, self.omega, self.S, self.D, self.W)
@@ -344,23 +365,18 @@ class Descent:
         mean = ((self.G - G) / often).reshape(self.problem.shape)
         return np.asarray(-self.problem.spread_costs * mean)
 
-    def iterate(self, which: str, improve: Callable | None) -> Iterate:
+    def point(self) -> Array:
+        """The coefficients to show."""
+        return self.best() if self.which == "all" else self.coefficients(self.which)
+
+    def dual_point(self) -> Array:
+        alpha = self.dual()
+        return self.improve(self.problem, alpha, self.omega) if self.improve else alpha
+
+    def iterate(self) -> Iterate:
         """A candidate; nothing is computed unless it is certified."""
-        if which not in (*ITERATES, "all"):
-            choice = ", ".join(ITERATES)
-            raise ValueError(f"iterate = {which!r}; choose {choice} or all")
-
-        def coefficients() -> Array:
-            return self.best() if which == "all" else self.coefficients(which)
-
-        def dual() -> Array:
-            alpha = self.dual()
-            if improve is not None:
-                alpha = improve(self.problem, alpha, self.omega)
-            return alpha
-
-        info = {"rounds": self.epochs, "run": self}
-        return Iterate(dual, coefficients=coefficients, info=info)
+        info = {"rounds": self.epochs, "descent": self}
+        return Iterate(self.dual_point, coefficients=self.point, info=info)
 
 
 def kept_rows(grams: Any) -> Array | None:

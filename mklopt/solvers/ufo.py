@@ -9,17 +9,17 @@ objectives, Σ ⟨z_s, w⟩ + tλΩ(w): w_{t+1} = ∇Ω*(α), α = −(1/(λt)) 
 v_m = ‖α‖_{K_m} this thresholds, x_m = (v_m − a)₊, and
 w_m = (x_m/‖x‖_q)^{q−2} (x_m/v_m) Σ_i α_i ψ_m(x_i). Without a it is pegasos.
 
-Guarantee. E f − f* ≤ qL²(1 + ln T)/(2λT) for the mean of the w_t, ‖z‖_{2,q} ≤ L.
+Guarantee. E f − f* = O(qL² ln T/(λT)) for the mean of the w_t, ‖z‖_{2,q} ≤ L.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 
 import numpy as np
 
 from ..problem import Problem
+from . import stochastic
 from .base import Steps, solver, up_to_C
 from .stochastic import Descent, improved
 
@@ -42,8 +42,9 @@ def ufo(
     iterate: str = "all",
     improve: Callable | None = improved,
 ) -> Steps:
-    """epochs: None, until the loop stops; the other options are those of obscure"""
-    run = Descent(problem, problem.formulation.curved, rng, sampling)
-    for _ in count() if epochs is None else range(epochs):
+    """epochs: None, two million steps; the other options are those of obscure"""
+    options = (sampling, iterate, improve)
+    run = Descent(problem, problem.formulation.curved, rng, *options)
+    for _ in stochastic.epochs(epochs, problem.grams.n, "epochs"):
         run.epoch()
-        yield run.iterate(iterate, improve)
+        yield run.iterate()
