@@ -43,6 +43,12 @@ def published_exponent(M: int) -> float:
     return dual_exponent(max(2.0, 2 * float(np.log(M))))
 
 
+def theorem_3(T: Array, q: float, lam: float, R: float, L: float) -> Array:
+    """What E f − f* is at most after T steps, in the paper's units (times ΣC: ours)."""
+    c = (lam * R + L) * np.sqrt(q * (1 + np.log(T)))
+    return np.asarray(c * np.minimum(c / (lam * T), 4 * R / np.sqrt(T)))
+
+
 @solver(
     "obscure",
     needs={"ball", "curved"},
@@ -72,17 +78,21 @@ def obscure(
         the best of them
     improve: (problem, α, θ) → a better α, for the dual candidate; None: as it is
     """
-    options = (sampling, iterate, improve)
+    n, M, options = problem.grams.n, problem.grams.M, (sampling, iterate, improve)
     run = Descent(problem, problem.formulation.curved, rng, *options, start)
-    n, M = problem.grams.n, problem.grams.M
     step = positive(M ** (-2 / run.q) if eta is None else eta, "eta")
-    for _ in epochs(T1, n, "T1") if start is None else ():
+    first, second = epochs(T1, n, "T1"), epochs(T2, n, "T2")
+    ball = np.inf if R is None else positive(R, "R")
+    if start is not None:
+        yield run.iterate()
+        first = range(0)
+    for _ in first:
         run.epoch(eta=step)
         yield run.iterate()
         if run.separated:
             break
-    radius = positive(run.radius if R is None else R, "R")
+    ball = run.radius if R is None else ball
     run.begin()
-    for _ in epochs(T2, n, "T2"):
-        run.epoch(R=radius)
+    for _ in second:
+        run.epoch(R=ball)
         yield run.iterate()

@@ -43,7 +43,6 @@ Array = np.ndarray
 ITERATES = ("last", "average", "suffix")
 LARGE = 2**27  # numbers: 1 GB
 BLOCK = 64  # rows fetched at once from a stack that does not keep them
-TINY = 1e-60  # a scale below this is multiplied out
 COUNTS = types.Array(int64, 1, "C", readonly=True)
 CUBE = float64[:, :, ::1]
 # Places in `tally`, the numbers that live through an epoch.
@@ -67,28 +66,6 @@ def _mirror(quad, scale, q, a, c, omega):
         if omega[m] > 0:
             omega[m] *= (omega[m] / size) ** (q - 2) / np.sqrt(quad[m])
     return size
-
-
-@compiled(
-    types.void(
-        float64[:, ::1], CUBE, *[float64[::1]] * 3, CUBE, CUBE, float64[::1]
-    )
-)  # fmt: skip
-def _fold(B, F, quad, omega, S, D, W, tally):
-    """Multiply the scale out, and the averages: W += S_mB − D."""
-    n, k = B.shape
-    scale = tally[SCALE]
-    for m in range(len(S)):
-        for i in range(n):
-            for c in range(k):
-                W[m, i, c] += S[m] * B[i, c] - D[m, i, c]
-        S[m] = 0.0
-        quad[m] *= scale * scale
-        omega[m] = omega[m] / scale
-    D[:] = 0.0
-    B *= scale
-    F *= scale
-    tally[SCALE] = 1.0
 
 
 @compiled(
@@ -167,8 +144,6 @@ def _steps(
             tally[SCALE] *= R / size
             omega *= R / size
             size = R
-        if tally[SCALE] < TINY:
-            _fold(B, F, quad, omega, S, D, W, tally)
     tally[SIZE] = size
 
 
@@ -179,9 +154,21 @@ def _steps(
     )
 )  # fmt: skip
 def _settle(q, a, c, B, F, quad, omega, S, D, W, tally):
-    """The end of an epoch: nothing is left over, and the norms are computed afresh."""
-    _fold(B, F, quad, omega, S, D, W, tally)
+    """The end of an epoch: the scale and the averages, W += S_mB − D, multiplied out.
+
+    An epoch shrinks the scale to 1/n or so; the norms are computed afresh.
+    """
     M, k, n = F.shape
+    scale = tally[SCALE]
+    for m in range(M):
+        for i in range(n):
+            for j in range(k):
+                W[m, i, j] += S[m] * B[i, j] - D[m, i, j]
+    S[:] = 0.0
+    D[:] = 0.0
+    B *= scale
+    F *= scale
+    tally[SCALE] = 1.0
     for m in range(M):
         quad[m] = 0.0
         for j in range(k):
@@ -312,11 +299,30 @@ class Descent:
             rows = np.ascontiguousarray(self.problem.grams.rows(some), dtype=float)
             yield rows, np.arange(len(some)), some
 
+    @property
+    def steepest(self) -> float:
+        """L ≥ ‖z‖_{2,q} for every sample: theorems 3 and 4."""
+        _, cost, roots, _ = self.samples
+        radius = self.problem.loss.domain(self.problem.y).radius
+        return float(np.max(cost * roots * radius))
+
+    def regret_bound(self, R: float) -> float:
+        """Lemma 2: Σ g_t(w_t) − g_t(u) is at most this for all ‖u‖_{2,p} ≤ R."""
+        return 2 * R**2 * self.tally[PULL] + 0.5 * float(self.tally[NOISE])
+
+    def regret(self, f: Array, penalty: float) -> float:
+        """Σ g_t(w_t) − g_t(u) of this stage, u given by its predictions and Ω."""
+        losses = (
+            self.seen * self.samples[1] * self.problem.loss.value(f, self.problem.y)
+        )
+        own = self.tally[TIME] * self.lam * penalty + float(np.sum(losses))
+        return float(self.tally[PAID]) - own
+
     # ---- what it can show -----------------------------------------------------------
 
     def coefficients(self, which: str) -> Array:
         """(M, n[, k]) of the last w, or of the mean of all or of the later w_t."""
-        if which == "last":
+        if which == "last" or self.tally[TIME] == 0:
             found = self.omega[:, None, None] * self.B
         else:
             time, W = (0.0, 0.0) if which == "average" else self.marks[0][:2]
@@ -359,7 +365,12 @@ class Descent:
         return min(found, key=lambda pair: pair[0])[1]
 
     def dual(self) -> Array:
-        """−C times the mean of the later subgradients at each sample: V* is finite."""
+        """−C times the mean of the later subgradients at each sample: V* is finite.
+
+        Before the first step, α itself.
+        """
+        if self.tally[TIME] == 0:
+            return self.B.reshape(self.problem.shape).copy()
         _, _, G, seen = self.marks[0]
         often = np.maximum(self.seen - seen, 1.0)[:, None]
         mean = ((self.G - G) / often).reshape(self.problem.shape)
