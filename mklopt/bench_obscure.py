@@ -5,7 +5,8 @@ The settings of Orabona, Jie and Caputo (2012), with the canonical C = 1/(λN):
     cost     one epoch at n = 2000, k = 10, M = 6, labels without any pattern so that
              nearly every step is an update, in passes K.reshape(M·n, n) @ α
     mfeat    six views of digits, a Gaussian kernel each, half of the 2000 samples for
-             training: objective and test error against epochs and time, for p and C
+             training: objective and test error against epochs and time, for p and C;
+             stage 1 takes a third of the epochs, or less if it ends by itself
     scale    T steps on MNIST-5k, four quadrants × (linear, cubic, Gaussian), n from 500
              to 5000: the slope of log time against log n
     theorem  theorem 3 against the mean over 20 seeds: its bound, what a test would have
@@ -119,6 +120,8 @@ def watched(problem: Problem, solver: str, cross: Array, y: Array, most: int) ->
         curve.lower = float(np.max(trace.dual))
 
     options: dict = {"tol": 0.0, "max_iter": most}
+    if "T1" in solvers()[solver].options():
+        options["T1"] = most // 3
     if not solvers()[solver].draws:
         options = {"tol": 1e-3, "time_limit": LIMIT}
     solve(problem, solver, callback=look, **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -54,7 +56,9 @@ class Transcript:
         k = p.shape[1] if len(p.shape) == 2 else 1
         self.theta = [np.zeros((L.shape[1], k)) for L in self.phi]
         self.w = [0 * t for t in self.theta]
-        self.history, self.slopes, self.s, self.t, self.updates = [], [], 0.0, 0, 0
+        self.history: list[list[np.ndarray]] = []
+        self.slopes: list[float] = []
+        self.s, self.t, self.updates = 0.0, 0, 0
 
     def subgradient(self, i: int) -> list[np.ndarray]:
         p, one = self.problem, slice(i, i + 1)
@@ -230,7 +234,8 @@ def test_hard_margins_are_those_of_the_written_out_program(k):
     else:
         rest = [(i, j) for i in range(p.grams.n) for j in range(k) if j != p.y[i]]
         apart = [f[i, p.y[i]] - f[i, j] >= 1 for i, j in rest]
-    total = cp.pnorm(cp.hstack([cp.norm(wm, "fro") for wm in w]), 1.25)
+    exact: Any = cp.pnorm  # its annotations know whole exponents only
+    total = exact(cp.hstack([cp.norm(wm, "fro") for wm in w]), 1.25)
     program = cp.Problem(cp.Minimize(total), apart)
     program.solve(solver=cp.CLARABEL)
     found = reference.hard_margin(p)
@@ -487,9 +492,9 @@ def regret_on_a_line(T: int, printed: bool) -> tuple[float, float]:
         w = float(np.clip(w - slope / (now + s), -R, R))
     best = -np.sum(signs) / (sigma * T)
     regret = paid - (0.5 * sigma * best**2 + best * np.mean(signs)) * T
-    t = np.arange(1, T + 1)
+    times = np.arange(1, T + 1)
     noise = min(
-        float(np.sum(4 * xi * R**2 + slopes**2 / (t * (sigma + xi))))
+        float(np.sum(4 * xi * R**2 + slopes**2 / (times * (sigma + xi))))
         for xi in np.append(0.0, np.logspace(-4, 2, 100))
     )
     return float(regret), noise
@@ -504,15 +509,18 @@ def test_algorithm_3_needs_its_missing_t_and_square():
 
 
 def test_the_last_iterate_is_not_the_one_of_theorem_3():
-    """The proof bounds the mean of the f(w_t), and here w_T is worse than the mean w."""
-    p = problem("hinge", BlockNorm(2.0), C=100.0)
+    """The proof bounds the mean of the f(w_t); where labels mean nothing w_T is farther
+    from f* than the mean of w_1 … w_T, over 100 seeds."""
+    rng = np.random.default_rng(0)
+    L, y = rng.normal(size=(40, 5)), np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    p = problem("hinge", BlockNorm(2.0), 10.0, GramStack.from_factors([L]), y)
     star = reference.solve(p, tol=1e-7)
     R, worse = norm(star.norms, 2.0), []
-    for seed in range(12):
+    for seed in range(100):
         run = descent(p, seed)
-        for _ in range(256):
+        for _ in range(64):
             run.epoch(R=R)
         B = run.coefficients("average")
         mean = certify(p, np.zeros(p.shape), coefficients=B).primal
-        worse.append(run.objective - mean)
-    assert stats.ttest_1samp(worse, 0.0, alternative="greater").pvalue < 0.01
+        worse.append((run.objective - star.lower) / (mean - star.lower))
+    assert stats.ttest_1samp(worse, 1.0, alternative="greater").pvalue < 1e-3
