@@ -29,18 +29,19 @@ from typing import Any
 import numpy as np
 from numba import float64, int64, types
 
-from ..certificate import primal_value
+from ..certificate import dual_value, primal_value
 from ..formulations.norms import dual_exponent, norm
 from ..formulations.pointwise import SIGNATURE
 from ..problem import Problem
 from ..storage import READ_ONLY, compiled
 from . import svm
-from .base import Iterate, coefficients_of
+from .base import Iterate, Steps, coefficients_of
 from .interleaved import STACK
 from .svm import VECTOR
 
 Array = np.ndarray
 ITERATES = ("last", "average", "suffix")
+SHRINK = 2.0 ** -np.arange(8)
 LARGE = 2**27  # numbers: 1 GB
 BLOCK = 64  # rows fetched at once from a stack that does not keep them
 COUNTS = types.Array(int64, 1, "C", readonly=True)
@@ -241,9 +242,9 @@ class Descent:
         self.quad, self.omega, self.S = np.zeros((3, M))
         self.D, self.tally, self.epochs = np.zeros((M, n, k)), np.zeros(7), 0
         self.tally[SCALE] = 1.0
+        self.begin()
         if start is not None:
             self._from(start)
-        self.begin()
 
     def _from(self, start: Any) -> None:
         """w = ∇Ω*(α) for the α of a result, or of (weights, dual)."""
@@ -285,9 +286,8 @@ class Descent:
             self.marks = [self.marks[1], self._sums()]
 
     def _settle(self) -> None:
-        state = (self.B, self.F, self.quad, self.omega, self.S, self.D)
-        W = getattr(self, "W", np.zeros(self.D.shape))
-        _settle(self.q, self.a, self.c, *state, W, self.tally)
+        state = (self.B, self.F, self.quad, self.omega, self.S, self.D, self.W)
+        _settle(self.q, self.a, self.c, *state, self.tally)
 
     def _blocks(self, order: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Rows of all kernels, where in them to find a sample, and the samples."""
@@ -311,12 +311,14 @@ class Descent:
         return 2 * R**2 * self.tally[PULL] + 0.5 * float(self.tally[NOISE])
 
     def regret(self, f: Array, penalty: float) -> float:
-        """Σ g_t(w_t) − g_t(u) of this stage, u given by its predictions and Ω."""
-        losses = (
-            self.seen * self.samples[1] * self.problem.loss.value(f, self.problem.y)
-        )
-        own = self.tally[TIME] * self.lam * penalty + float(np.sum(losses))
-        return float(self.tally[PAID]) - own
+        """Σ g_t(w_t) − g_t(u) of this stage, u given by its predictions and Ω(u).
+
+        For squared norms (a = 0, c = 1), as the lemma is.
+        """
+        values = self.problem.loss.value(f, self.problem.y)
+        theirs = float(np.sum(self.seen * self.samples[1] * values))
+        theirs += float(self.tally[TIME]) * self.lam * penalty
+        return float(self.tally[PAID]) - theirs
 
     # ---- what it can show -----------------------------------------------------------
 
@@ -365,16 +367,18 @@ class Descent:
         return min(found, key=lambda pair: pair[0])[1]
 
     def dual(self) -> Array:
-        """−C times the mean of the later subgradients at each sample: V* is finite.
-
-        Before the first step, α itself.
-        """
-        if self.tally[TIME] == 0:
-            return self.B.reshape(self.problem.shape).copy()
+        """The better of α itself, which the last w belongs to, made feasible, and of −C
+        times the mean of the later subgradients at each sample, which is feasible."""
         _, _, G, seen = self.marks[0]
         often = np.maximum(self.seen - seen, 1.0)[:, None]
         mean = ((self.G - G) / often).reshape(self.problem.shape)
-        return np.asarray(-self.problem.spread_costs * mean)
+        own = self.problem.feasible(self.B.reshape(self.problem.shape))
+        return max(own, -self.problem.spread_costs * mean, key=self._worth)
+
+    def _worth(self, alpha: Array) -> float:
+        """The dual value at the best of some multiples of α."""
+        v = np.sqrt(np.maximum(self.problem.grams.quad(alpha), 0.0))
+        return max(dual_value(self.problem, s * alpha, s * v) for s in SHRINK)
 
     def point(self) -> Array:
         """The coefficients to show."""
@@ -386,8 +390,16 @@ class Descent:
 
     def iterate(self) -> Iterate:
         """A candidate; nothing is computed unless it is certified."""
-        info = {"rounds": self.epochs, "descent": self}
+        info = {"rounds": self.epochs}
         return Iterate(self.dual_point, coefficients=self.point, info=info)
+
+
+def follow(problem: Problem, rng: Any, given: int | None, *options: Any) -> Steps:
+    """Steps of length 1/(λt) from w = 0, for so many epochs: pegasos and ufo."""
+    run = Descent(problem, problem.formulation.curved, rng, *options)
+    for _ in epochs(given, problem.grams.n, "epochs"):
+        run.epoch()
+        yield run.iterate()
 
 
 def kept_rows(grams: Any) -> Array | None:

@@ -19,9 +19,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..problem import Problem
-from . import stochastic
 from .base import Steps, solver, up_to_C
-from .stochastic import Descent, improved
+from .stochastic import follow, improved
 
 
 @solver(
@@ -43,8 +42,4 @@ def ufo(
     improve: Callable | None = improved,
 ) -> Steps:
     """epochs: None, two million steps; the other options are those of obscure"""
-    options = (sampling, iterate, improve)
-    run = Descent(problem, problem.formulation.curved, rng, *options)
-    for _ in stochastic.epochs(epochs, problem.grams.n, "epochs"):
-        run.epoch()
-        yield run.iterate()
+    return follow(problem, rng, epochs, sampling, iterate, improve)
