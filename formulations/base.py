@@ -29,6 +29,8 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
                     `price`
     orthant         Ω(u) = min over t ≥ 0 of ½Σu²/θ + c Σt, θ = t/(1 + κt), c and κ
                     in `orthant`
+    curved          Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2 and c > 0: strongly convex,
+                    (p, a, c) in `curved`
     simplices       Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j (Σ_{k∈j} u_k)², the
                     groups j and q from `simplices`
 
@@ -57,8 +59,8 @@ Groups = tuple[tuple[int, ...], ...]
 
 INHERITED = (
     "value", "conjugate", "weights", "dual_weights", "reweight", "elasticities",
-    "prox", "prox_slope", "reach", "rounding", "traits", "ball", "simplices", "price",
-    "orthant",
+    "prox", "prox_slope", "reach", "rounding", "traits", "ball", "curved", "simplices",
+    "price", "orthant",
 )  # fmt: skip
 
 
@@ -108,6 +110,11 @@ class Formulation:
     def ball(self) -> float:
         """The exponent p of the ball of kernel weights."""
         raise TypeError(f"{self.name} states no ball of kernel weights")
+
+    @property
+    def curved(self) -> tuple[float, float, float]:
+        """(p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu."""
+        raise TypeError(f"{self.name} states no strong convexity")
 
     def simplices(self, M: int) -> tuple[Groups, float]:
         """The groups whose weights live on a simplex each, and q across them."""

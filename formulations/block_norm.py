@@ -63,6 +63,8 @@ class SquaredBlockNorm(Formulation):
             found.add("simplex")
         if 1 < self.exponent < INF:
             found.add("smooth_dual")
+        if 1 < self.exponent <= 2:
+            found.add("curved")
         return frozenset(found)
 
     @property
@@ -70,6 +72,10 @@ class SquaredBlockNorm(Formulation):
         """The exponent p of the ball of kernel weights: q = 2p/(p + 1)."""
         q = self.exponent
         return INF if q >= 2 else q / (2 - q)
+
+    @property
+    def curved(self) -> tuple[float, float, float]:
+        return self.exponent, 0.0, 1.0
 
     def dual_weights(self, v: Array) -> Array:
         d = dual_exponent(self.exponent)

@@ -45,6 +45,11 @@ class Box:
     low: Array
     high: Array
 
+    @property
+    def radius(self) -> Array:
+        """The largest |a| of each sample: the Lipschitz constant of V."""
+        return np.maximum(-self.low, self.high)
+
     def ends(self, C: Array) -> tuple[Array, Array]:
         """The interval of α itself."""
         return -C * self.high, -C * self.low
@@ -131,6 +136,11 @@ class Simplex:
 
     y: Array
     k: int
+
+    @property
+    def radius(self) -> Array:
+        """The largest ‖a‖ of each sample: from one corner of the simplex to another."""
+        return np.full(len(self.y), 2**0.5)
 
     def mass(self, alpha: Array, C: Array) -> Array:
         """C_i g_i, the part of C_i that sample i gives to each class."""

@@ -43,12 +43,18 @@ class ElasticNet(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted"} | ({"orthant"} if self.l1_ratio > 0 else set()))
+        sparse = {"orthant"} if self.l1_ratio > 0 else set()
+        curved = {"curved"} if self.l1_ratio < 1 else set()
+        return frozenset({"reweighted"} | sparse | curved)
 
     @property
     def orthant(self) -> tuple[float, float]:
         """min over t of ½u²/t + ½ρ²t is ρu, at t = u/ρ."""
         return 0.5 * self.l1_ratio**2, 1 - self.l1_ratio
+
+    @property
+    def curved(self) -> tuple[float, float, float]:
+        return 2.0, self.l1_ratio, 1 - self.l1_ratio
 
     def weights(self, u: Array) -> Array:
         return ratio(u, self.l1_ratio + (1 - self.l1_ratio) * u)

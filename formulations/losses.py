@@ -15,6 +15,7 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     domain(y)           the domain of V*, which must contain 0 (V is bounded below)
     curvature(f, y)     V''(f_i, y_i), where V is twice differentiable nearly everywhere
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
+    pointwise()         V and ∂V at one sample, compiled (pointwise.py), V Lipschitz
 
 `smoothness` is a Lipschitz constant of ∂V, where there is one. `steep` losses are twice
 differentiable with V*' infinite at the ends of its domain (or no ends); they give
@@ -146,6 +147,13 @@ class Loss:
 
     def quadratic(self, y: Array, C: Array) -> Quadratic | None:
         """The dual of a support vector machine with this loss; None: not quadratic."""
+        return None
+
+    def pointwise(self) -> tuple[Callable, float] | None:
+        """V and a subgradient at one sample, compiled, and its parameter; None: none.
+
+        For Lipschitz losses: what a stochastic solver needs. See pointwise.py.
+        """
         return None
 
     def _quadratic(self, y: Array, C: Array, kink: float, ridge: Array) -> Quadratic:
@@ -341,6 +349,11 @@ class Hinge(Loss):
     def offset(self, f: Array, y: Array, C: Array) -> float:
         return _crossing(y - f, C, -float(np.sum(C[y > 0])))
 
+    def pointwise(self) -> tuple[Callable, float]:
+        from .pointwise import hinge
+
+        return hinge, 0.0
+
     def domain(self, y: Array) -> Box:
         return Box(np.where(y > 0, -1.0, 0.0), np.where(y > 0, 0.0, 1.0))
 
@@ -409,6 +422,11 @@ class Logistic(Loss):
     def root(self, a: Array, y: Array) -> Array:
         t = -a * y
         return np.sqrt(t * (1 - t))
+
+    def pointwise(self) -> tuple[Callable, float]:
+        from .pointwise import logistic
+
+        return logistic, 0.0
 
     def domain(self, y: Array) -> Box:
         return Hinge().domain(y)
@@ -494,6 +512,11 @@ class EpsInsensitive(Loss):
         ends = np.concatenate([y - f - self.eps, y - f + self.eps])
         return _crossing(ends, np.concatenate([C, C]), -float(np.sum(C)))
 
+    def pointwise(self) -> tuple[Callable, float]:
+        from .pointwise import eps_insensitive
+
+        return eps_insensitive, self.eps
+
     def domain(self, y: Array) -> Box:
         return Box(np.full(len(y), -1.0), np.full(len(y), 1.0))
 
@@ -537,6 +560,11 @@ class Huber(Loss):
     def quadratic(self, y: Array, C: Array) -> Quadratic:
         return self._quadratic(y, C, 0.0, 1 / C)
 
+    def pointwise(self) -> tuple[Callable, float]:
+        from .pointwise import huber
+
+        return huber, self.delta
+
     def domain(self, y: Array) -> Box:
         return Box(np.full(len(y), -self.delta), np.full(len(y), self.delta))
 
@@ -574,6 +602,11 @@ class Quantile(Loss):
 
     def offset(self, f: Array, y: Array, C: Array) -> float:
         return _crossing(y - f, C, -self.tau * float(np.sum(C)))
+
+    def pointwise(self) -> tuple[Callable, float]:
+        from .pointwise import quantile
+
+        return quantile, self.tau
 
     def domain(self, y: Array) -> Box:
         return Box(np.full(len(y), -self.tau), np.full(len(y), 1 - self.tau))
@@ -625,6 +658,11 @@ class MulticlassHinge(Loss):
         Y, step = one_hot(y, f.shape[1]), _per_sample(step, f)
         g = project_simplex((f + step * Y + 1 - Y) / step, np.ones(len(y)))
         return f + step * (Y - g)
+
+    def pointwise(self) -> tuple[Callable, float]:
+        from .pointwise import multiclass_hinge
+
+        return multiclass_hinge, 0.0
 
     def domain(self, y: Array) -> Simplex:
         return Simplex(y, int(y.max()) + 1)
@@ -680,6 +718,11 @@ class Multinomial(Loss):
         half = np.sqrt(g)
         diagonal = half[:, :, None] * np.eye(a.shape[1])
         return diagonal - g[:, :, None] * half[:, None, :]
+
+    def pointwise(self) -> tuple[Callable, float]:
+        from .pointwise import multinomial
+
+        return multinomial, 0.0
 
     def domain(self, y: Array) -> Simplex:
         return Simplex(y, int(y.max()) + 1)

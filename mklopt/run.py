@@ -25,12 +25,13 @@ from .certificate import Certificate, certify, relative
 from .problem import Problem
 from .progress import progress
 from .result import Result
-from .solvers import Solver, find
+from .solvers import Iterate, Solver, find
 from .solvers.base import judge
 from .trace import Trace
 
 Array = np.ndarray
 PATIENCE = 200  # iterates, or half of the run if that is longer, …
+GROWTH = 1.25  # from one certified iterate to the next, of solvers that draw
 STANDSTILL = 0.999  # … over which the gap must fall below this part of itself
 
 
@@ -59,6 +60,39 @@ class Best:
         return relative(self.primal.primal - self.dual.dual, self.primal.primal)
 
 
+class Schedule:
+    """Which iterates are certified: all, or of a solver that draws random numbers those
+    whose numbers grow geometrically, and whichever is the last.
+
+    An epoch costs about as much as a certificate, and many say nothing new.
+    """
+
+    def __init__(self, sparse: bool, max_iter: int | None, time_limit: float | None):
+        self.sparse, self.most = sparse, max_iter or math.inf
+        self.end = time.perf_counter() + (
+            math.inf if time_limit is None else time_limit
+        )
+        self.count, self.due, self.over = 0, 1.0, False
+
+    def next(self, generator: Any, certificate: Any) -> Iterate:
+        """The next iterate to certify; StopIteration when there is none."""
+        pending: Iterate | None = None
+        while not self.over:
+            try:
+                pending = generator.send(certificate)
+            except StopIteration:
+                self.over = True
+                break
+            self.count += 1
+            late = self.count >= self.most or time.perf_counter() >= self.end
+            if not self.sparse or self.count >= self.due or late:
+                self.due = max(self.count + 1.0, GROWTH * self.count)
+                return pending
+        if pending is None:
+            raise StopIteration
+        return pending
+
+
 def solve(
     problem: Problem,
     solver: str | Solver = "auto",
@@ -77,7 +111,8 @@ def solve(
     solver: a name (see `mklopt list`); "auto" picks by what the formulation and the
         loss state, and `Result.choice` says what and why
     max_iter, time_limit: stop after so many iterates, or seconds
-    seed: for solvers that draw random numbers
+    seed: for solvers that draw random numbers; an iterate of theirs is an epoch, and
+        they are certified now and then, see Schedule
     start: a result, or (weights, dual), to begin from
     callback: called with (certificate, trace) after each iterate; True stops the run
     verbose: show progress
@@ -92,13 +127,14 @@ def solve(
     begun, inside, passes = time.perf_counter(), 0.0, problem.grams.passes
     status, message, choice = "finished", "", ""
     certificate: Any = None  # nothing to send before the first iterate
+    schedule = Schedule(method.draws, max_iter, time_limit)
     shown = progress(verbose, method.name, tol)
     try:
         with shown:
             while True:
                 entered = time.perf_counter()
                 try:
-                    iterate = generator.send(certificate)
+                    iterate = schedule.next(generator, certificate)
                     inside += time.perf_counter() - entered
                     certificate = judge(problem, iterate)
                 except StopIteration:
@@ -111,7 +147,7 @@ def solve(
                 best.offer(certificate)
                 choice = iterate.info.get("choice", choice)
                 trace.append(
-                    iteration=len(trace),
+                    iteration=schedule.count - 1,
                     seconds=time.perf_counter() - begun,
                     solver_seconds=inside,
                     passes=problem.grams.passes - passes,
@@ -166,7 +202,7 @@ def _verdict(
     """Why to stop after the newest iterate; empty: go on."""
     if trace.last("gap") <= tol:
         return "converged"
-    if max_iter is not None and len(trace) >= max_iter:
+    if max_iter is not None and trace.last("iteration") + 1 >= max_iter:
         return "max_iter"
     if time_limit is not None and trace.last("seconds") >= time_limit:
         return "time_limit"

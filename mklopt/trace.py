@@ -13,12 +13,12 @@ import numpy as np
 
 Array = np.ndarray
 COLUMNS = {
-    "iteration": "number of the iterate, from 0",
+    "iteration": "number of the iterate, from 0; some need not be certified",
     "seconds": "wall clock, certificates included",
     "solver_seconds": "wall clock spent inside the solver",
     "passes": "passes over the kernels, certificates included",
     "svm_solves": "inner machines solved so far, as the solver reports",
-    "rounds": "rounds of the oracle (BCA) so far, as the solver reports",
+    "rounds": "rounds of the oracle, or epochs, so far, as the solver reports",
     "primal": "C Σ V + Ω at this iterate",
     "dual": "the dual value at this iterate",
     "gap": "(best primal − best dual so far) / |best primal|",

@@ -11,6 +11,7 @@ if not __name__.startswith("mklopt."):
 from .conic_oracle import conic_oracle
 from .envelope import envelope_agreement
 from .exact import Reference, at_weights, solve, solve_dual
+from .hard_margin import HardMargin, hard_margin
 from .polish import polish, solve_sharply
 from .programs import dual, primal
 from .store import Store
@@ -18,12 +19,14 @@ from .zero import C_zero
 
 __all__ = [
     "C_zero",
+    "HardMargin",
     "Reference",
     "Store",
     "at_weights",
     "conic_oracle",
     "dual",
     "envelope_agreement",
+    "hard_margin",
     "polish",
     "primal",
     "solve",

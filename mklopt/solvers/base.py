@@ -12,6 +12,7 @@ sentence names those that can.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -29,13 +30,14 @@ Array = np.ndarray
 class Iterate:
     """A candidate: α, and kernel weights θ or coefficients for the primal point.
 
-    dual: α with the sign of the label; it need not be feasible
+    dual: α with the sign of the label, feasible or not; it may be a function, too,
+        called when the iterate is certified
     weights: θ ≥ 0, for w_m = θ_m Σ_i α_i ψ_m(x_i)
     coefficients: (M, n[, k]) instead, or a function that returns them when needed
     info: numbers worth keeping; "svm_solves" goes into the trace
     """
 
-    dual: Array
+    dual: Array | Callable[[], Array]
     weights: Array | None = None
     coefficients: Array | Callable[[], Array] | None = None
     bias: Any = None  # the certificate finds the best bias itself
@@ -47,9 +49,9 @@ Steps = Generator[Iterate, Certificate, None]
 
 def judge(problem: Problem, iterate: Iterate) -> Certificate:
     """The certificate of an iterate, with products that the stack remembers."""
-    B = iterate.coefficients
-    B = B() if callable(B) else B
-    points = (iterate.dual, iterate.weights)
+    B, dual = iterate.coefficients, iterate.dual
+    B, dual = B() if callable(B) else B, dual() if callable(dual) else dual
+    points = (dual, iterate.weights)
     return certify(problem, *points, coefficients=B, remembered=True)
 
 
@@ -61,6 +63,7 @@ TRAITS = {  # what a formulation must state, in words
     "simplices": "simplices of kernel weights",
     "two_levels": "kernel weights on two levels",
     "orthant": "a price of every kernel for itself",
+    "curved": "a strongly convex block norm",
     "priced": "a differentiable price of kernel weights",
 }
 
@@ -81,7 +84,9 @@ class Solver:
     steps: Callable[..., Steps]
     needs: frozenset[str]  # traits of the formulation, all of them; "a or b": one of
     losses: frozenset[str]  # names, or kinds: "any", "smooth" (a Lipschitz gradient),
-    #                         "quadratic" (a quadratic dual), "steep" (one output)
+    #                         "quadratic" (a quadratic dual), "steep" (one output),
+    #                         "pointwise" (Lipschitz, and a compiled subgradient at
+    #                         one sample)
     bias: frozenset[bool]  # with a bias, without, or both
     accuracy: float | Callable[[Problem], float]  # see promise
     reference: str
@@ -101,6 +106,8 @@ class Solver:
             kinds.add("smooth")
         if problem.loss.steep and len(problem.shape) == 1:
             kinds.add("steep")
+        if problem.loss.pointwise() is not None:
+            kinds.add("pointwise")
         if not kinds & self.losses:
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
@@ -111,10 +118,13 @@ class Solver:
         """The relative gap it reaches on problems of ordinary size; inf: no promise."""
         return self.accuracy(problem) if callable(self.accuracy) else self.accuracy
 
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers: then it is certified now and then only."""
+        return "rng" in inspect.signature(self.steps).parameters
+
     def options(self) -> dict[str, Any]:
         """Its options and their defaults."""
-        import inspect
-
         known = inspect.signature(self.steps).parameters.values()
         own = [p for p in known if p.name not in ("problem", "start", "rng")]
         return {p.name: p.default for p in own}

@@ -43,7 +43,7 @@ from ..formulations.base import Formulation, Groups, owners
 from ..formulations.block_norm import BlockNorm
 from ..grams import GramStack, root
 from ..problem import Problem
-from .base import Iterate, Steps
+from .base import Iterate, Steps, judge
 from .spicy import spicy
 from .wrapper import Machine
 
@@ -223,10 +223,7 @@ class Oracle:
         certificate: Any = None
         while True:
             iterate = steps.send(certificate)
-            B: Any = iterate.coefficients
-            certificate = certify(
-                problem, iterate.dual, coefficients=B, remembered=True
-            )
+            certificate = judge(problem, iterate)
             best = certificate if best is None else certificate.best_of(best)
             taken = iterate.info.get("svm_solves", 0)
             self.rounds, self.machine.solves = (b + taken for b in before)

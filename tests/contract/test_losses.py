@@ -236,3 +236,22 @@ def test_room_ends_at_the_edge_of_the_domain(loss, numbers):
     assert np.all(np.isfinite(loss.conjugate(-(alpha + 0.999 * room * step), y)))
     beyond = loss.conjugate(-(alpha + (1.001 * room + 1e-6) * step), y)
     assert not np.all(np.isfinite(beyond))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_the_compiled_loss_of_one_sample_is_the_loss(loss, numbers):
+    """And its domain bounds the subgradients: V is Lipschitz."""
+    stated = loss.pointwise()
+    if stated is None:
+        assert np.any(np.isinf(loss.domain(Y[loss.labels]).radius))
+        return
+    (f, y), (function, parameter) = shaped(loss, numbers), stated
+    g, values = np.empty((len(y), f.size // len(y))), []
+    for i in range(len(y)):
+        one = np.ascontiguousarray(f[i]).reshape(-1)
+        values.append(function(one, float(y[i]), parameter, g[i]))
+    np.testing.assert_allclose(values, loss.value(f, y), rtol=1e-14, atol=1e-14)
+    slope = loss.gradient(f, y).reshape(g.shape)
+    np.testing.assert_allclose(g, slope, rtol=1e-14, atol=1e-14)
+    assert np.all(np.linalg.norm(g, axis=1) <= loss.domain(y).radius + 1e-12)

@@ -20,6 +20,7 @@ from mklopt.reference.contract import (
     STORE,
     Cell,
     grouped_cells,
+    sampled_cells,
     twonorm_cells,
     wdbc_cells,
 )
@@ -28,6 +29,7 @@ from mklopt.solvers import Unsupported, solvers, that_can
 CELLS = [
     *twonorm_cells(),
     *grouped_cells(),
+    *sampled_cells(),
     *(c for c in wdbc_cells() if c.C != 10.0),
 ]
 FLOOR = 1874  # may only grow: solver × problem pairs that are solved and certified

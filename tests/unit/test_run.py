@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -145,6 +146,7 @@ def suited(name, p):
     for other in (
         p,
         *(p.with_(formulation=f) for f in others),
+        p.with_(bias=False),
         p.with_(loss="squared", bias=False),
     ):
         if name in that_can(other):
@@ -381,3 +383,33 @@ def test_time_limits_are_kept_where_nothing_can_be_separated(name):
     found = solve(p, name, time_limit=1.0)
     assert time.perf_counter() - begun < 2.5  # two workers share the machine
     assert found.relative_gap >= 0
+
+
+def test_solvers_that_draw_are_certified_on_a_geometric_schedule(temporary):
+    asked, sent = [], []
+
+    @temporary
+    def draws(problem, *, rng, epochs=30):
+        for epoch in range(1, epochs + 1):
+            made = 0.5 if epoch < epochs else 1.0  # the last point is the best
+            sent.append((yield Iterate(partial(seen, epoch, made), THETA)))
+
+    def seen(epoch, made):
+        asked.append(epoch)
+        return made * ALPHA
+
+    found = solve(problem(), draws, tol=0.0)
+    assert asked == [1, 2, 3, 4, 5, 7, 9, 12, 15, 19, 24, 30]
+    assert list(found.trace.iteration) == [epoch - 1 for epoch in asked]
+    assert found.status == "finished" and found.relative_gap == BEST.relative_gap
+    assert len(sent) == 30 and len({id(c) for c in sent}) == 12  # the newest each time
+
+    for options, last in (
+        ({"max_iter": 10}, 10),
+        ({"max_iter": 9}, 9),
+        ({"time_limit": 0.0}, 1),
+        ({"epochs": 8}, 8),
+    ):
+        asked.clear()
+        found = solve(problem(), draws, tol=0.0, **options)
+        assert asked[-1] == last == found.trace.last("iteration") + 1

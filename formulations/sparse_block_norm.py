@@ -1,0 +1,75 @@
+"""A squared block norm and the group lasso together: strongly convex and sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Array, Formulation, check_range
+from .norms import (
+    declared_norm,
+    dual_exponent,
+    norm,
+    norm_gradient,
+    prox_norm,
+    prox_norm_slope,
+    ratio,
+)
+
+
+@dataclass(frozen=True)
+class SparseBlockNorm(Formulation):
+    """Ω(u) = ½‖u‖_q² + a Σu_m, 1 < q ≤ 2, a ≥ 0: small kernels vanish altogether.
+
+    Dual: ½‖(v − a)₊‖²_{q*}. Reference: Orabona and Jie (2011), UFO-MKL, whose λ/2
+    ‖w‖²_{2,p} + α‖w‖_{2,1} + (1/N)Σℓ is this with q = p, a = α/λ and C = 1/(λN).
+    """
+
+    q: float = 1.5
+    a: float = 0.1
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_range("SparseBlockNorm", "q", self.q, np.nextafter(1.0, 2.0), 2.0)
+        check_range("SparseBlockNorm", "a", self.a, 0.0, 1e300)
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        return 0.5 * cp.square(declared_norm(u, self.q)) + self.a * cp.sum(u)
+
+    def value(self, u: Array) -> float:
+        return 0.5 * norm(u, self.q) ** 2 + self.a * float(np.sum(u))
+
+    def conjugate(self, v: Array) -> float:
+        return 0.5 * norm(np.maximum(v - self.a, 0.0), dual_exponent(self.q)) ** 2
+
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted", "curved"})
+
+    @property
+    def curved(self) -> tuple[float, float, float]:
+        return self.q, self.a, 1.0
+
+    def weights(self, u: Array) -> Array:
+        if not np.any(u):
+            return np.zeros_like(u)
+        return ratio(u, norm(u, self.q) * norm_gradient(u, self.q) + self.a)
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        """Complete the square: the linear term moves u."""
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        shifted = np.maximum(u - self.a * step, 0.0)
+        return prox_norm(shifted, step, self.q, slope=lambda N: N)
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        z, q = self.prox(u, step), self.q
+        step = np.broadcast_to(np.asarray(step, float), u.shape)
+        return prox_norm_slope(z, step, q, slope=norm(z, q), curve=1.0)
+
+    @classmethod
+    def examples(cls, M: int) -> list[Formulation]:
+        return [cls(1.5, 0.3), cls(2**0.5, 0.05)]

@@ -1,0 +1,44 @@
+"""Pegasos for squared block norms: OBSCURE without its first stage and its ball.
+
+Problem. As obscure: λ/2 ‖w‖²_{2,p} + (1/N) Σ ℓ(w, x_i, y_i), 1 < p ≤ 2, no bias.
+
+Algorithm. Stage 2 of OBSCURE with s_t = 0 and R = ∞: steps of length 1/(λt), so that
+α = −(1/(λt)) Σ z, the mean subgradient itself; with shuffled epochs it is feasible for
+the dual at the end of each. A start is forgotten in the first step.
+
+Guarantee. E f − f* ≤ qc²(1 + ln T)/(2λT) for the mean of the w_t, c = λ max‖w_t‖ + L.
+
+Reference: Shalev-Shwartz, Singer and Srebro (2007); Orabona et al. (2012), section 5.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..problem import Problem
+from .base import Steps, solver, up_to_C
+from .stochastic import follow, improved
+
+
+@solver(
+    "pegasos",
+    needs={"ball", "curved"},
+    losses={"pointwise"},
+    bias={False},
+    accuracy=up_to_C(1.0, 1e-2),
+    reference="orabona2012",
+    guarantee="the mean of T steps is within O(q ln T / (λT)) of the optimum",
+)
+def pegasos(
+    problem: Problem,
+    *,
+    rng: np.random.Generator,
+    epochs: int | None = None,
+    sampling: str = "iid",
+    iterate: str = "all",
+    improve: Callable | None = improved,
+) -> Steps:
+    """epochs: None, two million steps; the other options are those of obscure"""
+    return follow(problem, rng, epochs, sampling, iterate, improve)

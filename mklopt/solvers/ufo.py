@@ -1,0 +1,45 @@
+"""UFO-MKL: follow the regularized leader, one sample at a time.
+
+Problem. λ/2 ‖w‖²_{2,p} + λa‖w‖_{2,1} + (1/N) Σ ℓ(w, x_i, y_i), 1 < p ≤ 2, no bias:
+SparseBlockNorm(p, a) with C = 1/(λN), or any formulation that states `curved`. The
+published choices are λ = 1/N, a = 0.01/λ and p dual to 2 ln M.
+
+Algorithm (Orabona and Jie 2011). w_{t+1} minimizes the sum of the first t linearized
+objectives, Σ ⟨z_s, w⟩ + tλΩ(w): w_{t+1} = ∇Ω*(α), α = −(1/(λt)) Σ z_s. With
+v_m = ‖α‖_{K_m} this thresholds, x_m = (v_m − a)₊, and
+w_m = (x_m/‖x‖_q)^{q−2} (x_m/v_m) Σ_i α_i ψ_m(x_i). Without a it is pegasos.
+
+Guarantee. E f − f* = O(qL² ln T/(λT)) for the mean of the w_t, ‖z‖_{2,q} ≤ L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..problem import Problem
+from .base import Steps, solver, up_to_C
+from .stochastic import follow, improved
+
+
+@solver(
+    "ufo",
+    needs={"curved"},
+    losses={"pointwise"},
+    bias={False},
+    accuracy=up_to_C(1.0, 1e-2),
+    reference="orabona2011",
+    guarantee="the mean of T steps is within O(q ln T / (λT)) of the optimum",
+)
+def ufo(
+    problem: Problem,
+    *,
+    rng: np.random.Generator,
+    epochs: int | None = None,
+    sampling: str = "iid",
+    iterate: str = "all",
+    improve: Callable | None = improved,
+) -> Steps:
+    """epochs: None, two million steps; the other options are those of obscure"""
+    return follow(problem, rng, epochs, sampling, iterate, improve)
