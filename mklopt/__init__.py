@@ -15,6 +15,7 @@ _HOME = {
     "Certificate": "certificate",
     "GramStack": "grams",
     "KernelFamilyProblem": "gmkl",
+    "LazyStack": "lazy",
     "Problem": "problem",
     "Result": "result",
     "Trace": "trace",
