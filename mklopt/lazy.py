@@ -43,10 +43,11 @@ from .grams import GramStack
 from .kernels import Block, Family, FittedKernels, _Kernel, function
 from .normalizations import Steps
 from .pairwise import fill_pairs
-from .storage import THREADS, _spread
+from .storage import _spread
 
 Array = np.ndarray
 TILE = 256
+PARTS = 8  # of a sweep, for any number of cores: sums do not depend on it
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -203,7 +204,6 @@ class Tiles:
         places = {key: place for place, key in enumerate(names)}
         self.bases = [Base(k, fitted.blocks[k.view]) for k in names.values()]
         self.place = np.array([places[kernel.base] for kernel in fitted.kernels])
-        self.parts = 1 if any(base.own for base in self.bases) else THREADS
         self.steps: tuple[str, ...] = ()
         self._learn()
 
@@ -217,20 +217,23 @@ class Tiles:
     def _walk(self, places: Iterable[int], visit: Visit) -> None:
         """visit(part, place, I, J, t) for all tiles of these bases, on all cores.
 
-        What one part of the walk adds up, no other part touches, and each walks its
-        tiles in order: sums are the same from run to run.
+        Each part adds up what it visits by itself, in order: the sums depend neither on
+        the number of cores nor on their pace. A user's function sees one thread only.
         """
         self.grid.reverse()
         grid, wanted = list(self.grid), list(places)
 
         def walk(first: int, last: int) -> None:
             for part in range(first, last):
-                for i, j in grid[part :: self.parts]:
+                for i, j in grid[part::PARTS]:
                     I, J = self.panels[i], self.panels[j]
                     for place in wanted:
                         visit(part, place, I, J, self._tile(place, i, j))
 
-        _spread(walk, count=self.parts, work=self.n**2 * len(wanted))
+        if any(self.bases[place].own for place in wanted):
+            walk(0, PARTS)
+        else:
+            _spread(walk, count=PARTS, work=self.n**2 * len(wanted))
 
     def _tile(self, place: int, i: int, j: int) -> Array:
         t = self.cache.get((place, i, j))
@@ -309,7 +312,7 @@ class Tiles:
         rules = enumerate(kernel.rule for kernel in self.fitted.kernels)
         new = {int(self.place[m]) for m, rule in rules if rule.scale is None}
         new -= {int(self.place[m]) for m in self.fitted.learned}
-        sums = np.zeros((self.parts, len(self.bases)))
+        sums = np.zeros((PARTS, len(self.bases)))
 
         def add(part: int, place: int, I: slice, J: slice, t: Array) -> None:
             sums[part, place] += t.sum() if I == J else 2 * t.sum()
@@ -355,7 +358,7 @@ class Tiles:
 
     def _totals(self, index: Array, product: Callable) -> Array:
         """Σ over all tiles of a product with each; S is symmetric like the kernels."""
-        out = np.zeros((self.parts, len(index)))
+        out = np.zeros((PARTS, len(index)))
 
         def add(part: int, k: int, I: slice, J: slice, K: Array) -> None:
             out[part, k] += product(K, I, J) * (1 if I == J else 2)
@@ -365,7 +368,7 @@ class Tiles:
 
     def matvec(self, index: Array, A: Array) -> Array:
         """(K_m A_m)_m for A of shape (1 or M, n, k)."""
-        out = np.zeros((self.parts, len(index), *A.shape[1:]))
+        out = np.zeros((PARTS, len(index), *A.shape[1:]))
 
         def add(part: int, k: int, I: slice, J: slice, K: Array) -> None:
             a = A[k if len(A) > 1 else 0]
@@ -419,7 +422,7 @@ class Tiles:
 
     def chain(self, terms: int) -> int:
         """Additions between a product and the sum it ends in, at most."""
-        return min(terms, TILE + len(self.panels) + self.parts) + 2
+        return min(terms, TILE + len(self.panels) + PARTS) + 2
 
 
 def _panels(n: int) -> list[slice]:
