@@ -18,6 +18,7 @@ _HOME = {
     "LazyStack": "lazy",
     "Problem": "problem",
     "Result": "result",
+    "StructuredProblem": "structured",
     "Trace": "trace",
     "certify": "certificate",
     "formulation": "formulations",
@@ -35,6 +36,7 @@ _ROOMS = (
     "reference",
     "regularizers",
     "solvers",
+    "structured",
 )
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
