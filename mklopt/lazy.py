@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from threading import Lock
@@ -42,7 +42,7 @@ import numpy as np
 from .grams import GramStack
 from .kernels import Block, Family, FittedKernels, _Kernel, function
 from .normalizations import Steps
-from .pairwise import fill_pairs
+from .pairwise import fill_pairs, pairs
 from .storage import _spread
 
 Array = np.ndarray
@@ -162,20 +162,21 @@ class Base:
         self.Z = np.ascontiguousarray(self.X[:, :0] if self.given else self.X.T)
         self.diagonal = kernel.rule.diagonal(self.X)
 
-    def tile(self, I: slice, J: slice) -> Array:
-        if not self.own:
-            return self.block(self.X[I], J)
-        t = self.rule.base(self.X[I], self.X[J])
-        return t if I != J else self._symmetric(t)
+        self.apart = kernel.rule.shared == "distances"
 
-    def block(self, points: Array, J: slice) -> Array:
-        """Rows of a family's base: they depend on nothing but the points."""
+    def tile(self, I: slice, J: slice) -> Array:
         if self.given:
-            return points[:, J].copy()
-        out = np.empty((len(points), J.stop - J.start))
-        apart = self.rule.shared == "distances"
-        fill_pairs(points, self.Z, apart, J.start, out, 0, len(out))
+            return self.X[I, J].copy()
+        if self.own:
+            t = self.rule.base(self.X[I], self.X[J])
+            return t if I != J else self._symmetric(t)
+        out = np.empty((I.stop - I.start, J.stop - J.start))
+        fill_pairs(self.X[I], self.Z, self.apart, J.start, out, 0, len(out))
         return out
+
+    def rows(self, which: Array) -> Array:
+        """Whole rows, of a family: an entry depends on its two points alone."""
+        return self.X[which] if self.given else pairs(self.X[which], self.Z, self.apart)
 
     def _symmetric(self, t: Array) -> Array:
         if np.max(np.abs(t - t.T)) > 1e-10 * np.max(np.abs(t)):
@@ -187,7 +188,7 @@ class Base:
 
 # ---- the store -----------------------------------------------------------------------
 
-Visit = Callable[[int, int, slice, slice, Array], None]
+Visit = Callable[[int, slice, slice, Iterator[tuple[int, Array]]], None]
 
 
 class Tiles:
@@ -205,6 +206,7 @@ class Tiles:
         self.bases = [Base(k, fitted.blocks[k.view]) for k in names.values()]
         self.place = np.array([places[kernel.base] for kernel in fitted.kernels])
         self.steps: tuple[str, ...] = ()
+        self.way = -1  # of the sweep before
         self._learn()
 
     @property
@@ -214,26 +216,23 @@ class Tiles:
 
     # ---- sweeps ------------------------------------------------------------------
 
-    def _walk(self, places: Iterable[int], visit: Visit) -> None:
-        """visit(part, place, I, J, t) for all tiles of these bases, on all cores.
+    def _walk(self, visit: Callable[[int, int, int], None]) -> None:
+        """visit(part, i, j) for all tiles, on all cores, turning round at each end.
 
         Each part adds up what it visits by itself, in order: the sums depend neither on
         the number of cores nor on their pace. A user's function sees one thread only.
         """
-        self.grid.reverse()
-        grid, wanted = list(self.grid), list(places)
+        way = self.way = -self.way
 
         def walk(first: int, last: int) -> None:
-            for part in range(first, last):
-                for i, j in grid[part::PARTS]:
-                    I, J = self.panels[i], self.panels[j]
-                    for place in wanted:
-                        visit(part, place, I, J, self._tile(place, i, j))
+            for part in range(first, last)[::way]:
+                for i, j in self.grid[part::PARTS][::way]:
+                    visit(part, i, j)
 
-        if any(self.bases[place].own for place in wanted):
+        if any(base.own for base in self.bases):
             walk(0, PARTS)
         else:
-            _spread(walk, count=PARTS, work=self.n**2 * len(wanted))
+            _spread(walk, count=PARTS, work=self.n**2)
 
     def _tile(self, place: int, i: int, j: int) -> Array:
         t = self.cache.get((place, i, j))
@@ -243,16 +242,21 @@ class Tiles:
         return t
 
     def _sweep(self, index: Array, visit: Visit) -> None:
-        """visit(part, k, I, J, tile of kernel index[k]) for all tiles and kernels."""
+        """visit(part, I, J, tiles) with the tiles (k, K) of all kernels index[k]."""
         mine: dict[int, list[int]] = {}
         for k, m in enumerate(index):
             mine.setdefault(int(self.place[m]), []).append(k)
 
-        def each(part: int, place: int, I: slice, J: slice, t: Array) -> None:
-            for k in mine[place]:
-                visit(part, k, I, J, self._kernel(int(index[k]), t, I, J))
+        def tiles(i: int, j: int) -> Iterator[tuple[int, Array]]:
+            I, J = self.panels[i], self.panels[j]
+            for place, some in mine.items():
+                t = self._tile(place, i, j)
+                for k in some:
+                    yield k, self._kernel(int(index[k]), t, I, J)
 
-        self._walk(mine, each)
+        self._walk(
+            lambda part, i, j: visit(part, self.panels[i], self.panels[j], tiles(i, j))
+        )
 
     def _kernel(self, m: int, t: Array, rows: Any, columns: slice) -> Array:
         """A block of kernel m from its base, normalized; k(x, x) where x meets x."""
@@ -314,54 +318,48 @@ class Tiles:
         new -= {int(self.place[m]) for m in self.fitted.learned}
         sums = np.zeros((PARTS, len(self.bases)))
 
-        def add(part: int, place: int, I: slice, J: slice, t: Array) -> None:
-            sums[part, place] += t.sum() if I == J else 2 * t.sum()
+        def add(part: int, i: int, j: int) -> None:
+            for place in new:
+                t = self._tile(place, i, j)
+                sums[part, place] += t.sum() if i == j else 2 * t.sum()
 
-        self._walk(new, add)
+        if new:
+            self._walk(add)
         within = [base.diagonal.sum() for base in self.bases]
         return (sums.sum(axis=0) - within) / max(self.n * (self.n - 1), 1)
 
     # ---- what a store does -----------------------------------------------------------
 
     def combine(self, index: Array, theta: Array) -> Array:
-        out = np.zeros((self.n, self.n))
+        out = np.empty((self.n, self.n))
 
-        def add(part: int, k: int, I: slice, J: slice, K: Array) -> None:
-            K *= theta[k]
-            out[I, J] += K
+        def put(part: int, I: slice, J: slice, tiles: Any) -> None:
+            total = np.zeros((I.stop - I.start, J.stop - J.start))
+            for k, K in tiles:
+                K *= theta[k]
+                total += K
+            out[I, J] = total
+            out[J, I] = total.T
 
-        self._sweep(index, add)
-        return self._mirrored(out)
+        self._sweep(index, put)
+        return out
 
     def kernel(self, m: int) -> Array:
         return self.combine(np.array([m]), np.ones(1))
 
-    def _mirrored(self, out: Array) -> Array:
-        for i, j in self.grid:
-            if i != j:
-                I, J = self.panels[i], self.panels[j]
-                out[J, I] = out[I, J].T
-        return out
-
     def quad(self, index: Array, A: Array) -> Array:
-        def product(K: Array, I: slice, J: slice) -> float:
-            return float(np.vdot(A[I], K @ A[J]))
-
-        return self._totals(index, product)
+        return self._totals(index, lambda K, I, J: np.vdot(A[I], K @ A[J]))
 
     def against(self, index: Array, S: Array) -> Array:
-        def product(K: Array, I: slice, J: slice) -> float:
-            K *= S[I, J]
-            return float(K.sum())
-
-        return self._totals(index, product)
+        return self._totals(index, lambda K, I, J: np.sum(K * S[I, J]))
 
     def _totals(self, index: Array, product: Callable) -> Array:
-        """Σ over all tiles of a product with each; S is symmetric like the kernels."""
+        """Σ over all tiles, those of the upper triangle twice."""
         out = np.zeros((PARTS, len(index)))
 
-        def add(part: int, k: int, I: slice, J: slice, K: Array) -> None:
-            out[part, k] += product(K, I, J) * (1 if I == J else 2)
+        def add(part: int, I: slice, J: slice, tiles: Any) -> None:
+            for k, K in tiles:
+                out[part, k] += product(K, I, J) * (1 if I == J else 2)
 
         self._sweep(index, add)
         return np.asarray(out.sum(axis=0))
@@ -370,11 +368,12 @@ class Tiles:
         """(K_m A_m)_m for A of shape (1 or M, n, k)."""
         out = np.zeros((PARTS, len(index), *A.shape[1:]))
 
-        def add(part: int, k: int, I: slice, J: slice, K: Array) -> None:
-            a = A[k if len(A) > 1 else 0]
-            out[part, k, I] += K @ a[J]
-            if I != J:
-                out[part, k, J] += K.T @ a[I]
+        def add(part: int, I: slice, J: slice, tiles: Any) -> None:
+            for k, K in tiles:
+                a, mine = A[k if len(A) > 1 else 0], out[part, k]
+                mine[I] += K @ a[J]
+                if I != J:
+                    mine[J] += K.T @ a[I]
 
         self._sweep(index, add)
         return np.asarray(out.sum(axis=0))
@@ -396,7 +395,7 @@ class Tiles:
         t = np.empty((len(which), self.n))
         kept = [self.cache.get((place, int(i))) for i in which]
         new = np.array([k for k, row in enumerate(kept) if row is None], int)
-        t[new] = base.block(base.X[which[new]], slice(0, self.n))
+        t[new] = base.rows(which[new])
         for k, row in enumerate(kept):
             if row is not None:
                 t[k] = row

@@ -108,7 +108,6 @@ class State:
         rows, cross, square = along
         self.A[self.problem.parts[i]] += s * way[0]
         self.a = self.a + s * way[1]
-        self.gain += s * way[2]
         self.KA += s * (rows.transpose(0, 2, 1) @ way[0])
         self.squares = self.squares + s * (2 * cross + s * square)
 
