@@ -18,9 +18,10 @@ running the same way, it would find the tiles it needs first always just dropped
 Guarantee. Memory: the cache, a few tiles for each core, the data, and what is returned.
 K is one well-defined symmetric matrix whatever was asked for, and in which order, so
 that a certificate speaks of it as of a stored one: an entry of a family depends on its
-two points alone (pairwise.py), and is the same number that fitted.grams() stores. For a
-function of your own, which may round in its own way, every entry comes from the one
-call k(X_I, X_J), I ≤ J, on a fixed grid of tiles: there, rows cost whole tiles.
+two points alone (pairwise.py; NumPy's exp does not mind where in a block it stands),
+and is the same number that fitted.grams() stores. For a function of your own, which may
+round in its own way, every entry comes from the one call k(X_I, X_J), I ≤ J, on a fixed
+grid of tiles: there, rows cost whole tiles. Sums do not depend on the number of cores.
 
 Normalizations that need the whole matrix (multiplicative, centre, a Gaussian of "mean"
 width) take one sweep when the stack is made. full(), dense() and the solvers that ask
@@ -29,6 +30,7 @@ for them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for on
 
 from __future__ import annotations
 
+import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +49,8 @@ from .storage import _spread
 
 Array = np.ndarray
 TILE = 256
-PARTS = 8  # of a sweep, for any number of cores: sums do not depend on it
+PARTS = 8  # of a sweep, for any number of cores: sums do not depend on it …
+SPARE = 2**28  # … or fewer, where results of all parts would take more bytes than this
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -216,7 +219,7 @@ class Tiles:
 
     # ---- sweeps ------------------------------------------------------------------
 
-    def _walk(self, visit: Callable[[int, int, int], None]) -> None:
+    def _walk(self, visit: Callable[[int, int, int], None], parts: int = PARTS) -> None:
         """visit(part, i, j) for all tiles, on all cores, turning round at each end.
 
         Each part adds up what it visits by itself, in order: the sums depend neither on
@@ -226,13 +229,13 @@ class Tiles:
 
         def walk(first: int, last: int) -> None:
             for part in range(first, last)[::way]:
-                for i, j in self.grid[part::PARTS][::way]:
+                for i, j in self.grid[part::parts][::way]:
                     visit(part, i, j)
 
         if any(base.own for base in self.bases):
-            walk(0, PARTS)
+            walk(0, parts)
         else:
-            _spread(walk, count=PARTS, work=self.n**2)
+            _spread(walk, count=parts, work=self.n**2)
 
     def _tile(self, place: int, i: int, j: int) -> Array:
         t = self.cache.get((place, i, j))
@@ -241,7 +244,7 @@ class Tiles:
             self.cache.put((place, i, j), t)
         return t
 
-    def _sweep(self, index: Array, visit: Visit) -> None:
+    def _sweep(self, index: Array, visit: Visit, parts: int = PARTS) -> None:
         """visit(part, I, J, tiles) with the tiles (k, K) of all kernels index[k]."""
         mine: dict[int, list[int]] = {}
         for k, m in enumerate(index):
@@ -254,9 +257,10 @@ class Tiles:
                 for k in some:
                     yield k, self._kernel(int(index[k]), t, I, J)
 
-        self._walk(
-            lambda part, i, j: visit(part, self.panels[i], self.panels[j], tiles(i, j))
-        )
+        def each(part: int, i: int, j: int) -> None:
+            visit(part, self.panels[i], self.panels[j], tiles(i, j))
+
+        self._walk(each, parts)
 
     def _kernel(self, m: int, t: Array, rows: Any, columns: slice) -> Array:
         """A block of kernel m from its base, normalized; k(x, x) where x meets x."""
@@ -366,7 +370,9 @@ class Tiles:
 
     def matvec(self, index: Array, A: Array) -> Array:
         """(K_m A_m)_m for A of shape (1 or M, n, k)."""
-        out = np.zeros((PARTS, len(index), *A.shape[1:]))
+        shape = (len(index), *A.shape[1:])
+        parts = min(PARTS, max(1, SPARE // (8 * math.prod(shape))))
+        out = np.zeros((parts, *shape))
 
         def add(part: int, I: slice, J: slice, tiles: Any) -> None:
             for k, K in tiles:
@@ -375,7 +381,7 @@ class Tiles:
                 if I != J:
                     mine[J] += K.T @ a[I]
 
-        self._sweep(index, add)
+        self._sweep(index, add, parts)
         return np.asarray(out.sum(axis=0))
 
     def rows(self, index: Array, which: Array) -> Array:

@@ -156,6 +156,14 @@ def test_operations_agree_with_their_definitions(kind):
     assert grams.storage == "lazy" and part.storage == "lazy"
 
 
+def test_large_results_have_fewer_parts(monkeypatch):
+    fitted, A = FAMILY.fit(X), rng.normal(size=(150, 3))
+    K = fitted.grams().dense()
+    for spare in (1, 3 * K.shape[0] * 150 * 3 * 8):
+        monkeypatch.setattr(lazy, "SPARE", spare)
+        np.testing.assert_allclose(fitted.lazy().matvec(A), K @ A, rtol=1e-9, atol=1e-9)
+
+
 def test_passes_count_the_numbers_of_the_tiles():
     grams = kernels.gaussians([1, 2, 3]).fit(X).lazy()
     grams.matvec(Y)
