@@ -1,5 +1,5 @@
-# make install | test | certify | lint | test-all | bench | bench-wrappers | bench-spicy | bench-vskl | bench-spg |
-#      bench-obscure | contract
+# make install | test | test-all | certify | lint | bench | bench-wrappers | bench-spicy | bench-vskl | bench-spg |
+#      bench-obscure | bench-lazy | contract
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +8,8 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg bench-obscure contract clean
+.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg bench-obscure \
+        bench-lazy contract clean
 
 install: $(STAMP)
 
@@ -49,6 +50,9 @@ bench-spg: install
 
 bench-obscure: install
 	$(ONE) $(BIN)/python -m mklopt.bench_obscure $(ARGS)
+
+bench-lazy: install
+	$(ONE) $(BIN)/python -m mklopt.bench_lazy $(ARGS)
 
 contract: install
 	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"

@@ -15,8 +15,10 @@ _HOME = {
     "Certificate": "certificate",
     "GramStack": "grams",
     "KernelFamilyProblem": "gmkl",
+    "LazyStack": "lazy",
     "Problem": "problem",
     "Result": "result",
+    "StructuredProblem": "structured",
     "Trace": "trace",
     "certify": "certificate",
     "formulation": "formulations",
@@ -35,6 +37,7 @@ _ROOMS = (
     "reference",
     "regularizers",
     "solvers",
+    "structured",
 )
 
 __all__ = ["__version__", *_HOME, *_ROOMS]

@@ -34,7 +34,6 @@ from .arrays import real_array
 
 Array = np.ndarray
 U = 2.0**-53  # unit round-off
-REMEMBERED = 4  # results of each operation
 
 
 def gamma(n: int) -> float:
@@ -93,7 +92,7 @@ class GramStack:
         self._count, self._share = _Count(), 1.0
         self._whole: tuple[GramStack, Array] | None = None  # of a subset
         self._memory: dict[str, deque] = {
-            name: deque(maxlen=REMEMBERED) for name in ("quad", "combine")
+            name: deque(maxlen=store.remembered) for name in ("quad", "combine")
         }
 
     @classmethod
@@ -133,10 +132,8 @@ class GramStack:
 
     @property
     def storage(self) -> str:
-        """How the kernels are kept: "packed", "full" or "factors"."""
-        if not hasattr(self._store, "P"):
-            return "factors"
-        return "full" if self._store.full else "packed"
+        """How the kernels are kept: "packed", "full", "factors" or "lazy"."""
+        return str(self._store.storage)
 
     @property
     def factors(self) -> list[Array] | None:

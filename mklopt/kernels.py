@@ -5,12 +5,16 @@ A family is a description; on data it becomes M kernels, computed one at a time:
     family = kernels.rakotomamonjy() + kernels.constant()
     fitted = family.fit(X, normalize="unit_trace")      # names, len, iteration
     grams, test = fitted.grams(), fitted.cross(X_test)  # a stack, and (M, n_test, n)
+    grams = fitted.lazy(cache="500MB")                  # computed when they are needed
 
     gaussian(σ)     exp(−‖x − z‖² / 2σ²)       σ = "mean": 2σ² is the mean ‖x_i − x_j‖²
     polynomial(p)   (⟨x, z⟩ + c)^p             linear: p = 1, c = 0; constant: 1
     from_distances  exp(−d / mean d)           means are over training pairs i ≠ j
+    function(k)     k(A, B) → the block of kernel values of rows of A with rows of B
 
 Kernels are normalized when they are computed: a stack costs one evaluation of each.
+Except for functions of your own, an entry depends on its two points alone, to the last
+bit: whole matrices and blocks agree (pairwise.py).
 
 References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), sections
 5.1 and 5.2; Kloft et al. (2011); Orabona et al. (2012), section 5.1.
@@ -18,9 +22,10 @@ References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,11 +33,15 @@ from .alignment import alignment as alignment
 from .alignment import target_alignment as target_alignment
 from .arrays import real_array
 from .grams import GramStack
-from .normalizations import NORMALIZATIONS, Steps, named
+from .normalizations import NORMALIZATIONS, Block, Steps, named
+
+if TYPE_CHECKING:
+    from .lazy import LazyStack
 
 Array = np.ndarray
 Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
 Sizes = Mapping[str | int, int]  # and their numbers of features
+WHOLE = Block(slice(None))
 
 
 # ---- kernel functions of a base t, which neighbours on the same features share ------
@@ -44,11 +53,12 @@ class _Gaussian:
 
     scale: float | None  # None: the mean of t over training pairs
     given: bool = False
+    shared = "distances"  # rules that share this share their base
 
     def base(self, A: Array, B: Array) -> Array:
-        from scipy.spatial.distance import cdist
+        from .pairwise import distances
 
-        return A if self.given else cdist(A, B, "sqeuclidean")  # nothing cancels
+        return A if self.given else distances(A, B)  # nothing cancels
 
     def diagonal(self, A: Array) -> Array:
         return np.zeros(len(A))
@@ -65,9 +75,13 @@ class _Power:
 
     degree: int
     offset: float
+    scale = 1.0
+    shared = "products"
 
     def base(self, A: Array, B: Array) -> Array:
-        return A @ B.T
+        from .pairwise import products
+
+        return products(A, B)
 
     def diagonal(self, A: Array) -> Array:
         return np.einsum("ij,ij->i", A, A)
@@ -79,11 +93,64 @@ class _Power:
         return K
 
 
+@dataclass(frozen=True)
+class _Function:
+    """A user's own k(A, B), which is its own base."""
+
+    shared: Callable[[Array, Array], Any]
+    name: str
+    scale = 1.0
+
+    def base(self, A: Array, B: Array) -> Array:
+        found = real_array(self.shared(A, B), self.name, "a matrix of numbers")
+        if found.shape != (len(A), len(B)):
+            raise ValueError(
+                f"{self.name} of {len(A)} and {len(B)} points has shape {found.shape}; "
+                f"expected ({len(A)}, {len(B)})"
+            )
+        return found
+
+    def diagonal(self, A: Array) -> Array:
+        parts = [A[i : i + 64] for i in range(0, len(A), 64)]
+        return np.concatenate([np.diag(self.base(part, part)) for part in parts])
+
+    def __call__(self, t: Array, mean: float) -> Array:
+        return t.copy()
+
+
 class _Kernel(NamedTuple):
     name: str
-    rule: _Gaussian | _Power
+    rule: _Gaussian | _Power | _Function
     columns: tuple[int, ...] | slice = slice(None)  # all of them
     view: str | int = ""
+
+    @property
+    def base(self) -> tuple:
+        """Kernels with equal bases are functions of the same numbers t."""
+        some = self.columns if isinstance(self.columns, tuple) else "all"
+        return self.rule.shared, self.view, some
+
+    def of(
+        self,
+        t: Array,
+        diagonal: Array,
+        learned: dict,
+        steps: Iterable[str] = (),
+        at: Block = WHOLE,
+        means: Callable[[Array, int], Array] = lambda K, i: K.mean(axis=1),
+    ) -> tuple[Array, Array]:
+        """A block of the kernel, normalized, and its squares k(x, x), from the base.
+
+        What is not in `learned` is learned here, on a block of all training points;
+        means(K, i) are the means of their rows before step i.
+        """
+        K, squares = self.rule(t, learned[0]), self.rule(diagonal, learned[0])
+        for i, step in enumerate(steps, 1):
+            learn, apply = NORMALIZATIONS[step]
+            if i not in learned:
+                learned[i] = learn(squares, partial(means, K, i), at.who)
+            apply(K, squares, learned[i], at)
+        return K, squares
 
 
 # ---- families -----------------------------------------------------------------------
@@ -172,6 +239,17 @@ def constant() -> Family:
 
 def _constant(sizes: Sizes) -> Iterator[_Kernel]:
     yield _Kernel("constant", _Power(1, 1.0), (), next(iter(sizes)))
+
+
+def function(k: Callable[[Array, Array], Any], name: str = "") -> Family:
+    """A kernel of your own: k(A, B) gives the values of rows of A with rows of B.
+
+    It must be symmetric, k(A, B) = k(B, A)ᵀ, and positive semi-definite.
+    """
+    if not callable(k):
+        raise ValueError(f"k = {k!r}; give a function of two matrices of points")
+    name = name or getattr(k, "__name__", type(k).__name__)
+    return _family([(name, _Function(k, name))], "all")
 
 
 def rakotomamonjy(
@@ -268,8 +346,8 @@ class FittedKernels:
         self.names = [kernel.name for kernel in kernels]
         self.M, self.n = len(kernels), len(next(iter(blocks.values())))
         self.normalize = named(normalize)
-        self._kernels, self._blocks = kernels, blocks
-        self._learned: dict[int, dict] = {}  # of each kernel that has been computed
+        self.kernels, self.blocks = kernels, blocks
+        self.learned: dict[int, dict] = {}  # of each kernel that has been computed
 
     def __len__(self) -> int:
         return self.M
@@ -279,44 +357,65 @@ class FittedKernels:
         return f"FittedKernels(M={self.M}, n={self.n}{how})"
 
     def __iter__(self) -> Iterator[Array]:
-        return self._matrices(self._blocks)
+        return self._matrices(self.blocks)
 
     def grams(self, **options: Any) -> GramStack:
         """GramStack(self, **options): what a Problem is made of."""
         return GramStack(self, **options)
 
+    def lazy(self, cache: Any = "500MB") -> LazyStack:
+        """A stack that computes kernels when they are needed, see mklopt.LazyStack."""
+        from .lazy import LazyStack
+
+        return LazyStack.of(self, cache)
+
     def cross(self, X_new: Any) -> Array:
         """(M, n_new, n) kernels of new with training points, normalized as these."""
+        blocks = self._new(X_new)
+        shape = (len(next(iter(blocks.values()))), self.n)
+        return np.fromiter(self._matrices(blocks), (float, shape), count=self.M)
+
+    def cross_blocks(self, X_new: Any, size: int = 256) -> Iterator[Array]:
+        """cross(X_new) in pieces of so many new points: (M, ≤ size, n) each.
+
+        f = np.concatenate([result.decision(K) for K in fitted.cross_blocks(X_new)])
+        """
+        blocks = self._new(X_new)
+        size = _count(size, "size", 1)
+        for i in range(0, len(next(iter(blocks.values()))), size):
+            yield self.cross({v: block[i : i + size] for v, block in blocks.items()})
+
+    def _new(self, X_new: Any) -> Blocks:
         blocks = _blocks(X_new, "X_new")
-        if (given := _sizes(blocks)) != (known := _sizes(self._blocks)):
+        if (given := _sizes(blocks)) != (known := _sizes(self.blocks)):
             raise ValueError(
                 f"X_new has columns {list(given.values())} in its views {list(given)}; "
                 f"the training data have {list(known.values())} in {list(known)}"
             )
-        if len(self._learned) < self.M:
+        if len(self.learned) < self.M:
             for _ in self:
                 pass
-        shape = (len(next(iter(blocks.values()))), self.n)
-        return np.fromiter(self._matrices(blocks), (float, shape), count=self.M)
+        return blocks
+
+    def who(self, m: int) -> str:
+        return f"kernel {m}, {self.names[m]},"
 
     def _matrices(self, blocks: Blocks) -> Iterator[Array]:
         """Training and new points go the same way; the former are what is learned."""
-        training, last = blocks is self._blocks, None
-        for m, kernel in enumerate(self._kernels):
-            rule, key = kernel.rule, (type(kernel.rule), kernel.view, kernel.columns)
-            if key != last:
-                old = self._blocks[kernel.view][:, kernel.columns]
+        training, last = blocks is self.blocks, None
+        for m, kernel in enumerate(self.kernels):
+            if kernel.base != last:
+                old = self.blocks[kernel.view][:, kernel.columns]
                 new = old if training else blocks[kernel.view][:, kernel.columns]
-                t, diagonal, last = rule.base(new, old), rule.diagonal(new), key
+                rule, last = kernel.rule, kernel.base
+                t, diagonal = rule.base(new, old), rule.diagonal(new)
                 mean = (t.sum() - diagonal.sum()) / max(t.size - len(t), 1)
-            learned = {0: mean} if training else self._learned[m]
-            K, squares = rule(t, learned[0]), rule(diagonal, learned[0])
-            for i, step in enumerate(self.normalize, 1):
-                who = f"kernel {m}, {kernel.name},"
-                learned[i] = NORMALIZATIONS[step](K, squares, learned.get(i), who)
+            at = Block(slice(None) if training else None, who=self.who(m))
+            learned = self.learned.get(m) or {0: mean}
+            K, squares = kernel.of(t, diagonal, learned, self.normalize, at)
             if training:
                 np.fill_diagonal(K, squares)
-                self._learned[m] = learned
+                self.learned[m] = learned
             yield K
 
 

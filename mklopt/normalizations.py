@@ -5,9 +5,9 @@
     unit_trace      k / Σ_i k(x_i, x_i)
     centre          ⟨ψ(x) − ψ̄, ψ(z) − ψ̄⟩ with ψ̄ = 1/n Σ_i ψ(x_i)         zero row sums
 
-They work in place on K (r × n), the kernel of r points with the training points, and on
-squares, its k(x, x) at the r points. They return what they learned from the training
-points; `learned` is None where the r points are these.
+A step is learned on the training points, from their squares k(x, x) and, where it needs
+them, the means of the rows of the kernel matrix. It is then applied in place to blocks:
+K (r × c), the kernel of r points with some training points, and the squares of the r.
 
 Reference: Kloft et al. (2011), eqs. (25) and (26).
 """
@@ -15,13 +15,27 @@ Reference: Kloft et al. (2011), eqs. (25) and (26).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Array = np.ndarray
 Steps = str | Sequence[str] | None
+Means = Callable[[], Array]  # of the rows of the kernel matrix, computed when asked for
 TINY = 1e-13  # what cancellation leaves of a number that should be zero, relatively
+
+
+class Block(NamedTuple):
+    """Where a block lies among the training points."""
+
+    rows: Any = None  # which of them its rows are; None: these are new points
+    columns: Any = slice(None)
+    who: str = ""
+
+
+class Step(NamedTuple):
+    learn: Callable[[Array, Means, str], Any]
+    apply: Callable[[Array, Array, Any, Block], None]
 
 
 def named(normalize: Steps) -> tuple[str, ...]:
@@ -35,58 +49,68 @@ def named(normalize: Steps) -> tuple[str, ...]:
     return steps
 
 
-def multiplicative(K: Array, squares: Array, learned: Any, who: str) -> Any:
-    if learned is None:
-        learned = squares.mean() - K.mean()
-        if learned <= TINY * squares.mean():
-            raise ValueError(
-                f"{who} is the same at all points, so its variance is 0 and cannot be "
-                "made 1; drop constant features, or choose unit_trace"
-            )
+def _variance(squares: Array, means: Means, who: str) -> float:
+    found = squares.mean() - means().mean()
+    if found <= TINY * squares.mean():
+        raise ValueError(
+            f"{who} is the same at all points, so its variance is 0 and cannot be "
+            "made 1; drop constant features, or choose unit_trace"
+        )
+    return float(found)
+
+
+def _trace(squares: Array, means: Means, who: str) -> float:
+    found = squares.sum()
+    if found <= 0:
+        raise ValueError(f"{who} is zero, so it cannot have unit trace; drop it")
+    return float(found)
+
+
+def _divide(K: Array, squares: Array, learned: float, at: Block) -> None:
     K /= learned
     squares /= learned
-    return learned
 
 
-def spherical(K: Array, squares: Array, learned: Any, who: str) -> Any:
+def _roots(squares: Array, means: Means | None, who: str) -> Array:
     if np.any(squares <= 0):
         raise ValueError(
             f"{who} is zero at point {np.argmin(squares)}, so it has no place on "
             "the sphere; drop the point, or choose unit_trace"
         )
-    roots = np.sqrt(squares)
-    learned = roots if learned is None else learned
-    K /= np.outer(roots, learned)
+    return np.asarray(np.sqrt(squares))
+
+
+def _to_sphere(K: Array, squares: Array, learned: Array, at: Block) -> None:
+    K /= np.outer(_roots(squares, None, at.who), learned[at.columns])
     squares[:] = 1.0
-    return learned
 
 
-def unit_trace(K: Array, squares: Array, learned: Any, who: str) -> Any:
-    learned = squares.sum() if learned is None else learned
-    if learned <= 0:
-        raise ValueError(f"{who} is zero, so it cannot have unit trace; drop it")
-    K /= learned
-    squares /= learned
-    return learned
-
-
-def centre(K: Array, squares: Array, learned: Any, who: str) -> Any:
-    rows = K.mean(axis=1)
-    training, learned = learned is None, rows if learned is None else learned
-    mean = learned.mean()
-    K -= rows[:, None] + learned
-    K += mean
-    rounding = TINY * (squares + abs(mean))
-    squares += mean - 2 * rows
-    squares[squares <= rounding] = 0.0
-    if training and not np.any(squares):
+def _row_means(squares: Array, means: Means, who: str) -> Array:
+    rows = means()
+    if not np.any(_centred(squares, rows, rows.mean())):
         raise ValueError(
             f"{who} is the same at all points, so that centring leaves nothing of it; "
             "drop it, or the constant feature it is made of"
         )
-    return learned
+    return rows
 
 
-NORMALIZATIONS: dict[str, Callable[[Array, Array, Any, str], Any]] = {
-    step.__name__: step for step in (multiplicative, spherical, unit_trace, centre)
+def _centred(squares: Array, rows: Array, mean: float) -> Array:
+    moved = squares + (mean - 2 * rows)
+    return np.where(moved <= TINY * (squares + abs(mean)), 0.0, moved)
+
+
+def _move(K: Array, squares: Array, learned: Array, at: Block) -> None:
+    rows = K.mean(axis=1) if at.rows is None else learned[at.rows]
+    mean = learned.mean()
+    K -= rows[:, None] + learned[at.columns]
+    K += mean
+    squares[:] = _centred(squares, rows, mean)
+
+
+NORMALIZATIONS: dict[str, Step] = {
+    "multiplicative": Step(_variance, _divide),
+    "spherical": Step(_roots, _to_sphere),
+    "unit_trace": Step(_trace, _divide),
+    "centre": Step(_row_means, _move),
 }

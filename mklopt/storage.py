@@ -28,6 +28,7 @@ from numba import float32, float64, int64, njit, types, uint64
 
 Array = np.ndarray
 ROWS, COLUMNS, CHUNK = 32, 64, 2048
+REMEMBERED = 4  # results of each operation that a stack keeps
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 THREADS: int = _config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 READ_ONLY = types.Array(float64, 2, "C", readonly=True)
@@ -304,15 +305,17 @@ def in_order(index: Array) -> bool:
     return bool(np.all(np.diff(index) == 1))
 
 
-# ---- the two kinds of storage ------------------------------------------------
+# ---- two kinds of storage (lazy.py has the third) -----------------------------
 
 
 class Triangles:
     """(M, L) numbers: entry (i, j ≥ i) of kernel m is P[m, starts[i] + j − i]."""
 
+    remembered = REMEMBERED
+
     def __init__(self, n: int, M: int, storage: str, dtype: Any):
         rows = np.arange(n)
-        self.n, self.full = n, storage == "full"
+        self.n, self.storage, self.full = n, storage, storage == "full"
         self.starts = rows * (n + 1) if self.full else rows * n - rows * (rows - 1) // 2
         size = n * n if self.full else n * (n + 1) // 2
         self.P = np.empty((M, size), dtype)
@@ -404,6 +407,8 @@ class Triangles:
 
 class Factors:
     """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
+
+    storage, remembered = "factors", REMEMBERED
 
     def __init__(self, factors: Sequence[Array]):
         self.F = np.ascontiguousarray(np.hstack(factors))

@@ -7,19 +7,19 @@ import sys
 import numpy as np
 import pytest
 
-from mklopt import bench_spg, bench_vskl, data, figures
+from mklopt import bench_lazy, bench_spg, bench_vskl, data, figures
 from mklopt.bench_spg import Run, Task, ratios
 from mklopt.families import Product
 
 
-@pytest.mark.parametrize("bench", [bench_vskl, bench_spg])
+@pytest.mark.parametrize("bench", [bench_vskl, bench_spg, bench_lazy])
 def test_missing_data_gets_a_sentence(bench, monkeypatch):
     def nowhere(name, **options):
         raise data.DataNotFound(f"{name} was not found: MKLOPT_DATA is not set")
 
     monkeypatch.setattr(data, "load", nowhere)
     monkeypatch.setattr(sys, "argv", ["bench"])
-    with pytest.raises(SystemExit, match="liver was not found: MKLOPT_DATA"):
+    with pytest.raises(SystemExit, match=r"(liver|mnist5k) was not found"):
         bench.main()
 
 
@@ -136,3 +136,21 @@ def test_wrong_arguments_are_refused(bench, wrong, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         bench.main()
     assert wrong[0] in capsys.readouterr().err
+
+
+def test_on_the_fly_and_in_memory_are_compared(monkeypatch, capsys):
+    rng = np.random.default_rng(4)
+    y = np.arange(120) % 10
+    images = np.clip(60.0 * y[:, None] + 50 * rng.normal(size=(120, 784)), 0, 255)
+    digits = data.Dataset("digits", images, y, kind="classes")
+    monkeypatch.setattr(data, "load", lambda name: digits)
+    monkeypatch.setattr(bench_lazy, "alone", bench_lazy.run)
+    monkeypatch.setattr(sys, "argv", ["bench", "--samples", "100", "--cache", "90kB"])
+    monkeypatch.setattr(bench_lazy, "RUNS", {"analytic": {"tol": 1e-6}})
+    bench_lazy.main()
+    out = capsys.readouterr().out
+    assert "analytic: objectives differ by" in out and "met;" in out
+    assert "packed" in out and "lazy" in out and "MISSED" not in out
+    stored, lazy = (bench_lazy.run(60, "analytic", cache) for cache in (None, "0"))
+    lazy.primal *= 1 + 1e-8
+    assert "MISSED" in bench_lazy.comparison(stored, lazy)
