@@ -15,6 +15,7 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     domain(y)           the domain of V*, which must contain 0 (V is bounded below)
     curvature(f, y)     V''(f_i, y_i), where V is twice differentiable nearly everywhere
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
+    margins(y)          Δ (n, k) with V = max_j (f_j + Δ_j) − f_y, where it is that
 
 `smoothness` is a Lipschitz constant of ∂V, where there is one. `steep` losses are twice
 differentiable with V*' infinite at the ends of its domain (or no ends); they give
@@ -146,6 +147,10 @@ class Loss:
 
     def quadratic(self, y: Array, C: Array) -> Quadratic | None:
         """The dual of a support vector machine with this loss; None: not quadratic."""
+        return None
+
+    def margins(self, y: Array) -> Array | None:
+        """Δ of V = max_j (f_j + Δ_j) − f_y: what class j must stay below; None: no."""
         return None
 
     def _quadratic(self, y: Array, C: Array, kink: float, ridge: Array) -> Quadratic:
@@ -614,6 +619,9 @@ class MulticlassHinge(Loss):
 
     def conjugate(self, a: Array, y: Array) -> Array:
         return np.where(_in_simplex(a, y), a[np.arange(len(y)), y], INF)
+
+    def margins(self, y: Array) -> Array:
+        return 1.0 - one_hot(y, int(y.max()) + 1)
 
     def gradient(self, f: Array, y: Array) -> Array:
         Y = one_hot(y, f.shape[1])

@@ -65,7 +65,7 @@ class Oracle:
         self.machine = Machine(problem, alpha, sharpness)
         self.wanted, self.rounds, self.patience = 10 * self.machine.tol, 0, PATIENCE
         self.theta = self.outer.dual_weights(np.ones(J))
-        self.beta = np.zeros((J, problem.grams.n))  # of silent groups
+        self.beta = np.zeros((J, *problem.shape))  # of silent groups
         self.silent = np.zeros(J, bool)
 
     def sums(self, per_kernel: Array) -> Array:
@@ -92,7 +92,7 @@ class Oracle:
         theta = self.outer.reweight(self.theta, np.sqrt(self.D))
         if self.outer.q == np.inf and len(theta) > 1:
             theta = self._listen(theta)
-            self.beta[self.silent] += np.outer(self.theta, self.alpha)[self.silent]
+            self.beta += _times(self.silent * self.theta, self.alpha[None])
         self.theta = np.where(self.silent, self.theta, theta)
 
     @property
@@ -125,7 +125,7 @@ class Oracle:
     def error(self) -> float:
         """How far value may be below G(λ)."""
         size, K = np.abs(self.alpha), np.abs(self.machine.K)
-        rounding = EPS * float(size @ K @ size)  # counts where θ_j is very large
+        rounding = EPS * float(np.sum(size * (K @ size)))  # counts where θ_j is large
         return self.machine.gap + self.apart + rounding
 
     @property
@@ -157,8 +157,8 @@ class Oracle:
     # ---- silent groups -------------------------------------------------------------
 
     def coefficients(self) -> Array:
-        """(M, n): w_k = Σ_i coefficients[k, i] ψ_k(x_i)."""
-        explicit = self.lam[:, None] * self.beta[self.owner]
+        """(M, n[, k]): w_m = Σ_i coefficients[m, i] ψ_m(x_i)."""
+        explicit = _times(self.lam, self.beta[self.owner])
         return explicit + np.multiply.outer(self.weights, self.alpha)
 
     def _offset(self) -> Array | None:
@@ -166,7 +166,7 @@ class Oracle:
         if not np.any(self.silent):
             return None
         which = np.flatnonzero(self.silent[self.owner])
-        B = self.lam[which, None] * self.beta[self.owner[which]]
+        B = _times(self.lam[which], self.beta[self.owner[which]])
         return np.sum(self.problem.grams.subset(which).apply(B), axis=0)
 
     def _explicit_products(self) -> Array:
@@ -175,15 +175,15 @@ class Oracle:
         image = self.problem.grams.subset(which).matvec(self.alpha)
         products = np.zeros(len(self.lam))
         explicit = self.beta[self.owner[which]]
-        products[which] = self.lam[which] * np.sum(explicit * image, axis=1)
+        products[which] = self.lam[which] * _inner(explicit, image)
         return self.sums(products)
 
     def _explicit_norms(self) -> Array:
         which = np.flatnonzero(self.silent[self.owner] & (self.lam > 0))
-        whole = (self.beta + np.outer(self.theta, self.alpha))[self.owner]
+        whole = (self.beta + np.multiply.outer(self.theta, self.alpha))[self.owner]
         image = self.problem.grams.subset(which).apply(whole[which])
         squares = np.zeros(len(self.lam))
-        squares[which] = self.lam[which] * np.sum(whole[which] * image, axis=1)
+        squares[which] = self.lam[which] * _inner(whole[which], image)
         return np.sqrt(np.maximum(self.sums(squares), 0.0))
 
     def _listen(self, theta: Array) -> Array:
@@ -210,14 +210,14 @@ class Oracle:
         if len(free) == 0:
             return flat
         used = np.union1d(which, np.flatnonzero(self.lam))
-        images = self.problem.grams.subset(used).matvec(alpha)[:, free]
+        images = free.reduced(self.problem.grams.subset(used).matvec(alpha)).T
         groups = np.zeros((len(E), len(used)))
         groups[self.owner[used], np.arange(len(used))] = self.lam[used]
         c = groups @ images
         own = images[np.searchsorted(used, which)]
         B = self.theta[owner, None] * own + squares[:, None] * (E @ c)[owner]
-        curvature = machine.system(free) + 2 * c.T @ E @ c
-        columns = svm.bordered(curvature, B.T, self.problem.bias)
+        curvature = free.system(machine.K) + 2 * c.T @ E @ c
+        columns = svm.bordered(curvature, B.T, free.border)
         if columns is None:  # no curvature to be had: a linear model
             return flat
         H = B @ columns + flat
@@ -232,3 +232,13 @@ class Oracle:
             return np.zeros_like(E)
         E[self.silent] = E[:, self.silent] = 0.0
         return np.asarray(0.5 * (E + E.T))
+
+
+def _times(numbers: Array, blocks: Array) -> Array:
+    """A number times each block."""
+    return numbers.reshape(-1, *[1] * (blocks.ndim - 1)) * blocks
+
+
+def _inner(first: Array, second: Array) -> Array:
+    """⟨·, ·⟩ of each pair of blocks."""
+    return np.sum((first * second).reshape(len(first), -1), axis=1)

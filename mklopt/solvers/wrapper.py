@@ -4,19 +4,20 @@
 
 is convex in θ ≥ 0 with ∂J/∂θ_m = −½ v_m², v_m² = αᵀK_mα at the optimal α, and, where
 the free coordinates F of α do not change, ∂²J/∂θ_m∂θ_l = (K_mα)_Fᵀ H (K_lα)_F with H
-the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias.
+the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. There are two
+machines: svm.py for one output, crammer.py for k of them (traces instead of αᵀKα).
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ..certificate import Certificate
-from ..formulations.losses import Quadratic
 from ..problem import Problem
-from . import svm
+from . import crammer, svm
 from .base import Iterate
 
 Array = np.ndarray
@@ -34,12 +35,15 @@ class Machine:
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
+        self.kind = machine_for(problem)
 
     def solve(self, theta: Array, offset: Array | None = None) -> Array:
         """α at θ: one combine, and no other pass."""
         self.theta = theta
         self.K = self.problem.grams.combine(theta)
-        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset=offset)
+        found = self.kind.solve(
+            self.problem, self.K, self.alpha, tol=self.tol, offset=offset
+        )
         self.alpha, self.gap = self.problem.feasible(found.alpha), found.gap
         self.solves += 1
         self.__dict__.pop("v", None)
@@ -58,7 +62,7 @@ class Machine:
     @property
     def J(self) -> float:
         alpha = self.point
-        return self.problem.gain(alpha) - 0.5 * float(alpha @ self.K @ alpha)
+        return self.problem.gain(alpha) - 0.5 * float(np.sum(alpha * (self.K @ alpha)))
 
     def iterate(self) -> Iterate:
         return Iterate(self.point, self.theta, info={"svm_solves": self.solves})
@@ -68,28 +72,23 @@ class Machine:
         self.tol = self.sharpness * max(certificate.gap, 0.0)
 
     @property
-    def quadratic(self) -> Quadratic:
-        dual = self.problem.loss.quadratic(self.problem.y, self.problem.costs)
-        assert dual is not None
-        return dual
-
-    @property
-    def free(self) -> Array:
-        """The coordinates of α off bounds and kinks."""
-        return self.quadratic.free(self.point)
-
-    def system(self, free: Array) -> Array:
-        """Σθ_mK_m + ridge on the free coordinates."""
-        return self.K[np.ix_(free, free)] + np.diag(self.quadratic.ridge[free])
+    def free(self) -> svm.Free | crammer.Free:
+        """The coordinates in which α can move."""
+        return self.kind.Free.of(self.problem, self.point)
 
     def hessian(self, which: Array) -> Array:
         """∂²J/∂θ² for some kernels: one product with each of them."""
-        problem, free = self.problem, self.free
+        free, flat = self.free, np.zeros((len(which), len(which)))
         if len(free) == 0:
-            return np.zeros((len(which), len(which)))
-        B = problem.grams.subset(which).matvec(self.point)[:, free].T
-        columns = svm.bordered(self.system(free), B, problem.bias)
+            return flat
+        B = free.reduced(self.problem.grams.subset(which).matvec(self.point))
+        columns = svm.bordered(free.system(self.K), B, free.border)
         if columns is None:  # no curvature to be had: a linear model
-            return np.zeros((len(which), len(which)))
+            return flat
         H = B.T @ columns
         return np.asarray(0.5 * (H + H.T))
+
+
+def machine_for(problem: Problem) -> Any:
+    """The module that solves the machine of a problem: one output, or k."""
+    return svm if len(problem.shape) == 1 else crammer
