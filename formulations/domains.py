@@ -156,6 +156,9 @@ class Simplex:
             surplus = np.abs(np.sum(flow, axis=0) - np.sum(flow, axis=1))
             if np.any(surplus > len(rows) * EPS * np.sum(flow)):
                 mass *= _circulation(flow)[self.y]
+        given = np.sum(mass, axis=1)
+        over = given > C  # by rounding
+        mass[over] *= (C[over] / given[over] * (1 - self.k * EPS))[:, None]
         alpha = -mass
         alpha[rows, self.y] = np.sum(mass, axis=1)
         return alpha

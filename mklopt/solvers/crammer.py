@@ -9,7 +9,7 @@ lies where s_ij is largest.
 
 Algorithm. Block-coordinate ascent, one sample at a time: at fixed others the best m_i
 is the point of its simplex nearest to m_i + s_i/K_ii, which a fixed-point iteration of
-at most k rounds finds exactly. Samples that would gain at least a tenth as much as the
+at most k rounds finds exactly (Michelot 1986). Samples that would gain at least a tenth as much as the
 best of them move, in turn; only classes whose mass has changed touch the scores, which
 are kept class by class. Now and then a Newton step on the free coordinates.
 
@@ -35,12 +35,13 @@ from numba import float64, int64, types
 
 from ..problem import Problem
 from ..storage import READ_ONLY, compiled
-from .svm import PATIENCE, VECTOR, bordered
+from .svm import PATIENCE, bordered
 
 Array = np.ndarray
 WORTH = 0.1  # the part of the best gain for which a sample is moved
 MOST = 3000  # free coordinates for which a Newton step is tried
 TABLE = float64[:, ::1]
+EPS = 2.0**-52
 
 
 class Solution(NamedTuple):
@@ -130,12 +131,12 @@ def solve(
             pause = 2
         idle = 0 if gap < 0.99 * best else idle + 1
         stuck = done == 0 and (not problem.bias or idle > PATIENCE)
-        rounding = idle > PATIENCE and gap <= 1e-8 * ascent.size
+        rounding = idle > PATIENCE and gap <= ascent.noise
         if gap <= tol or moves >= budget or stuck or rounding:
             return Solution(*ascent.point(), moves)
         best = min(best, gap)
         pause -= pause > 0
-        cost = 0 if pause else ascent.newton()
+        cost = 0 if pause else ascent.newton(most)
         moves += cost
 
 
@@ -169,16 +170,19 @@ class Ascent:
         return alpha
 
     @property
-    def size(self) -> float:
-        """The size of the terms that make up the gap."""
-        return float(np.sum(np.abs(self.fixed * self.alpha)))
+    def noise(self) -> float:
+        """A gap that rounding may leave: 1e-8 of the dual, C times that of scores."""
+        linear = float(np.sum(np.abs(self.fixed * self.alpha)))
+        return 1e-8 * linear + 8 * EPS * float(self.C @ np.max(np.abs(self.S), axis=0))
 
-    def score(self) -> float:
-        """The scores at α from scratch, and the (augmented) dual value there."""
-        alpha = self.alpha
-        image, offset = self.K @ alpha, self.fixed + self.b
-        self.S = np.ascontiguousarray((image + offset).T)
-        return -float(np.sum(alpha * (offset + 0.5 * image)))
+    def score(self) -> None:
+        """The scores at α, from scratch."""
+        self.S = np.ascontiguousarray((self.K @ self.alpha + self.fixed + self.b).T)
+
+    @property
+    def value(self) -> float:
+        """The (augmented) dual value: −⟨Δ + b, α⟩ − ½⟨Kα, α⟩."""
+        return -0.5 * float(np.sum(self.alpha * (self.S.T + self.fixed + self.b)))
 
     def raise_bias(self, by: Array) -> None:
         self.b = self.b + by
@@ -187,9 +191,9 @@ class Ascent:
     def climb(self, tol: float, most: int) -> tuple[int, float]:
         """So many moves at most; their number and the gap."""
         if not self.problem.bias:
-            return _climb(self.K, self.S, self.mass, self.C, tol, most)
+            return _climb(self.K, self.S, self.mass, tol, most)
         tight = min(tol, 0.1 * self.gap)
-        done, _ = _climb(self.K, self.S, self.mass, self.C, tight, most)
+        done, _ = _climb(self.K, self.S, self.mass, tight, most)
         self.raise_bias(self.rho * np.sum(self.alpha, axis=0))
         self.gap = self.point()[2]
         return done, self.gap
@@ -200,8 +204,8 @@ class Ascent:
         shift = self.rho * np.sum(alpha, axis=0)  # next to nothing, if not nothing
         scores = self.K @ alpha + self.fixed + (b - shift)
         mass = self.domain.mass(alpha, self.C)
-        terms = self.C * np.max(scores, axis=1) - np.sum(mass * scores, axis=1)
-        return alpha, b, float(np.sum(np.maximum(terms, 0.0)))
+        below = np.max(scores, axis=1, keepdims=True) - scores
+        return alpha, b, float(np.sum(np.maximum(mass, 0.0) * below))
 
     def _free(self) -> Free:
         return Free.of(self.problem, self.alpha)
@@ -214,40 +218,64 @@ class Ascent:
             b[:-1] = np.linalg.lstsq(free.border, -slope)[0]
         return b
 
-    def newton(self) -> int:
-        """The exact step on the free coordinates, projected or cut short.
+    def newton(self, most: int) -> int:
+        """Exact steps on the free coordinates, until one is not cut short.
 
-        Returns what it cost, in moves that would have taken as long.
+        Returns what they cost, in moves that would have taken as long; not many more
+        than so many.
         """
-        free, n = self._free(), len(self.C)
-        if not 0 < len(free) <= MOST:
-            return 0
+        cost, short = 0, True
+        while short and cost < most:
+            free, n = self._free(), len(self.C)
+            if not 0 < len(free) <= MOST:
+                break
+            cost += 1 + len(free) ** 3 // (200 * n) + n
+            short = self._step(free)
+        return cost
+
+    def _step(self, free: Free) -> bool:
         slope = free.reduced(self.S.T[None])
         surplus = None if free.border is None else -np.sum(self.alpha, axis=0)[:-1]
         system = free.system(self.K)
         found = bordered(system, -slope, free.border, surplus)
         if found is None:
-            return n
-        step = free.lifted(found[:, 0], n)
+            return False
+        step = free.lifted(found[:, 0], len(self.C))
         if free.border is not None:
             rest = slope[:, 0] + system @ found[:, 0]
             self.raise_bias(np.append(-np.linalg.lstsq(free.border, rest)[0], 0.0))
-        self._follow(step)
-        return 1 + len(free) ** 3 // (200 * n) + n
+        return self._follow(step)
 
-    def _follow(self, step: Array) -> None:
-        alpha, before = self.alpha, self.score()
+    def _follow(self, step: Array) -> bool:
+        """Along a step, projected: all of it, or as far as the value rises.
+
+        Up to the first end of a mass it does; where K is singular that is next to
+        nothing of a huge step, so that t grows from there.
+        """
+        alpha, before = self.alpha, self.value
         reach = self.domain.room(alpha, step, self.C)
-        if reach < 1:
-            self.place(self.domain.restore(alpha + step, self.C, False))
-            if self.score() >= before:
-                return
-        self.place(alpha + min(reach, 1.0) * step)
+        if self._at(alpha + step) >= before or reach >= 1:
+            return False
+        t = reach
+        best = self._at(alpha + t * step), self.mass, self.S
+        while t < 1:
+            t = min(4 * t, 1.0) if t > 0 else 1.0
+            value = self._at(alpha + t * step)
+            if value <= best[0]:
+                break
+            best = value, self.mass, self.S
+        _, self.mass, self.S = best
+        return True
+
+    def _at(self, alpha: Array) -> float:
+        """The value at the feasible point next to α, where the ascent goes on."""
+        self.place(self.domain.restore(alpha, self.C, False))
         self.score()
+        return self.value
 
 
-@compiled(types.UniTuple(float64, 2)(READ_ONLY, TABLE, TABLE, VECTOR, float64[::1]))
-def _gains(K, S, mass, C, gain):
+@compiled(types.UniTuple(float64, 2)(READ_ONLY, TABLE, TABLE, float64[::1]))
+def _gains(K, S, mass, gain):
     """The gap, the best gain, and what each sample gains by its best pair of classes.
 
     Mass moved from the lowest score where there is some to the highest: t of it wins
@@ -256,82 +284,78 @@ def _gains(K, S, mass, C, gain):
     k, n = S.shape
     gap = best = 0.0
     for i in range(n):
-        top, low, room, inner = -np.inf, np.inf, 0.0, 0.0
+        top = -np.inf
         for j in range(k):
-            s, m = S[j, i], mass[j, i]
-            inner += m * s
-            top = max(top, s)
-            if m > 0 and s < low:
-                low, room = s, m
-        gap += max(C[i] * top - inner, 0.0)
-        t = min((top - low) / max(2 * K[i, i], 1e-300), room)
-        gain[i] = t * (top - low - K[i, i] * t)
+            top = max(top, S[j, i])
+        most, room = 0.0, 0.0
+        for j in range(k):
+            below, m = top - S[j, i], mass[j, i]
+            gap += m * below  # Σ_j m_ij = C_i
+            if m > 0 and below > most:
+                most, room = below, m
+        t = min(most / max(2 * K[i, i], 1e-300), room)
+        gain[i] = t * (most - K[i, i] * t)
         best = max(best, gain[i])
     return gap, best
 
 
-@compiled(types.void(float64, float64, float64[::1], float64[::1]))
-def nearest(a, total, w, m):
-    """m = argmin ½a‖m‖² − ⟨w, m⟩ over m ≥ 0, Σm = total: max(w − τ, 0)/a.
+@compiled(types.void(float64, *[float64[::1]] * 3))
+def ascent(a, s, m, d):
+    """d = argmax ⟨s, d⟩ − ½a‖d‖² over d ≥ −m, Σd = 0: max((s − τ)/a, −m).
 
-    τ rises from round to round as classes drop out, at most k times.
+    τ rises from round to round as classes drop out, at most k times. Changes, not new
+    masses: what a sample keeps may be millions of times what it moves.
     """
-    k = len(w)
-    top = np.max(w)
-    if a * total <= 1e-14 * np.max(np.abs(w)):  # all to the highest score
-        m[:] = 0.0
-        m[np.argmax(w)] = total
-        return
-    count, tau = -1, -np.inf
+    k, first = len(s), np.argmax(s)
+    count, tau = k + 1, -np.inf
     while True:
-        inside, number = 0.0, 0
+        total, number = 0.0, 0
         for j in range(k):
-            if w[j] > tau:
-                inside += w[j] - top  # small where they count
+            if s[j] - tau > -a * m[j]:
+                total += s[j] - s[first]
                 number += 1
-        if number == count or number == 0:
+            else:
+                total -= a * m[j]
+        if number >= count or number == 0:  # none has dropped out: exact
             break
-        count, tau = number, top + (inside - a * total) / number
-    given = 0.0
+        count, tau = number, s[first] + total / number
+    left = 0.0
     for j in range(k):
-        m[j] = max(w[j] - tau, 0.0) / a
-        given += m[j]
-    for j in range(k):
-        m[j] *= total / given
+        d[j] = -m[j]
+        if s[j] - tau > -a * m[j]:
+            d[j] = max((s[j] - tau) / max(a, 1e-300), -m[j])
+        left += d[j]
+    d[first] -= left  # rounding; everything, where a = 0
 
 
-@compiled(types.void(READ_ONLY, TABLE, TABLE, VECTOR, int64, *[float64[::1]] * 2))
-def _move(K, S, mass, C, i, w, m):
+@compiled(types.void(READ_ONLY, TABLE, TABLE, int64, *[float64[::1]] * 3))
+def _move(K, S, mass, i, s, m, d):
     """The best masses of sample i, and the scores after that."""
     k, n = S.shape
-    row, a = K[i], K[i, i]
+    row = K[i]
     for j in range(k):
-        w[j] = a * mass[j, i] + S[j, i]
-    nearest(a, C[i], w, m)
+        s[j], m[j] = S[j, i], mass[j, i]
+    ascent(K[i, i], s, m, d)
     for j in range(k):
-        change = m[j] - mass[j, i]
+        change = d[j]
         if change != 0.0:
-            mass[j, i] = m[j]
+            mass[j, i] = max(m[j] + change, 0.0)
             scores = S[j]
             for l in range(n):
                 scores[l] -= change * row[l]
 
 
-@compiled(
-    types.Tuple((int64, float64))(
-        READ_ONLY, TABLE, TABLE, float64[::1], float64, int64
-    )
-)
-def _climb(K, S, mass, C, tol, most):
+@compiled(types.Tuple((int64, float64))(READ_ONLY, TABLE, TABLE, float64, int64))
+def _climb(K, S, mass, tol, most):
     """Moves in place, the samples in turn that gain most; their number and the gap."""
     k, n = S.shape
-    gain, w, m = np.empty(n), np.empty(k), np.empty(k)
+    gain, s, m, d = np.empty(n), np.empty(k), np.empty(k), np.empty(k)
     moves = 0
     while True:
-        gap, best = _gains(K, S, mass, C, gain)
+        gap, best = _gains(K, S, mass, gain)
         if gap <= tol or moves >= most or best <= 0:
             return moves, gap
         for i in range(n):
             if gain[i] >= WORTH * best:
-                _move(K, S, mass, C, i, w, m)
+                _move(K, S, mass, i, s, m, d)
                 moves += 1
