@@ -1,4 +1,4 @@
-# make install | test | certify | lint | test-all | bench | bench-wrappers | bench-spicy | bench-vskl | bench-spg | contract
+# make install | test | certify | lint | test-all | bench | bench-wrappers | bench-spicy | bench-vskl | bench-spg | bench-multiclass | contract
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg contract clean
+.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg bench-multiclass contract clean
 
 install: $(STAMP)
 
@@ -45,6 +45,9 @@ bench-vskl: install
 
 bench-spg: install
 	$(ONE) $(BIN)/python -m mklopt.bench_spg $(ARGS)
+
+bench-multiclass: install
+	$(ONE) $(BIN)/python -m mklopt.bench_multiclass $(ARGS)
 
 contract: install
 	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"

@@ -9,9 +9,10 @@ lies where s_ij is largest.
 
 Algorithm. Block-coordinate ascent, one sample at a time: at fixed others the best m_i
 is the point of its simplex nearest to m_i + s_i/K_ii, which a fixed-point iteration of
-at most k rounds finds exactly (Michelot 1986). Samples that would gain at least a tenth as much as the
-best of them move, in turn; only classes whose mass has changed touch the scores, which
-are kept class by class. Now and then a Newton step on the free coordinates.
+at most k rounds finds exactly (Michelot 1986). Samples that would gain at least a tenth
+as much as the best of them move, in turn; only classes whose mass has changed touch the
+scores, which are kept class by class. Now and then Newton's step on the free
+coordinates; where K is singular it leads from one end of a mass to the next.
 
 A bias is the multiplier b of Σα = 0, which no move of one sample preserves: the ascent
 runs on the augmented Lagrangian, that is on the kernel K + ρ with the scores s + b,
@@ -19,7 +20,7 @@ followed by b ← b + ρΣα, while Newton's step restores Σα = 0 and finds it
 
 Guarantee. `gap` bounds the distance to the optimum: Σ_i C_i max_j (s + b)_ij −
 ⟨m_i, (s + b)_i⟩, each term ≥ 0 by Fenchel and Young, computed at the returned α, which
-is feasible. Without a bias the dual value never falls.
+is feasible. Without a bias the dual value never falls, but for rounding.
 
 Reference: Crammer and Singer (2001), section 5 for the block; the rest derived anew.
 """
@@ -28,27 +29,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int64, types
 
 from ..problem import Problem
 from ..storage import READ_ONLY, compiled
-from .svm import PATIENCE, bordered
+from .svm import PATIENCE, Solution, bordered
 
 Array = np.ndarray
 WORTH = 0.1  # the part of the best gain for which a sample is moved
 MOST = 3000  # free coordinates for which a Newton step is tried
 TABLE = float64[:, ::1]
 EPS = 2.0**-52
-
-
-class Solution(NamedTuple):
-    alpha: Array
-    bias: Array
-    gap: float  # primal − dual of this machine
-    moves: int
 
 
 @dataclass(frozen=True)
@@ -250,22 +243,23 @@ class Ascent:
         """Along a step, projected: all of it, or as far as the value rises.
 
         Up to the first end of a mass it does; where K is singular that is next to
-        nothing of a huge step, so that t grows from there.
+        nothing of a huge step, so that t grows from there. Returns whether it was cut
+        short and yet led somewhere.
         """
         alpha, before = self.alpha, self.value
-        reach = self.domain.room(alpha, step, self.C)
-        if self._at(alpha + step) >= before or reach >= 1:
+        best = before, self.mass, self.S
+        rounding = 16 * EPS * float(np.sum(np.abs(self.fixed * alpha)))
+        if self._at(alpha + step) >= before - rounding:  # near the end, slopes matter
             return False
-        t = reach
-        best = self._at(alpha + t * step), self.mass, self.S
-        while t < 1:
-            t = min(4 * t, 1.0) if t > 0 else 1.0
+        t = self.domain.room(alpha, step, self.C)
+        while t <= 1:
             value = self._at(alpha + t * step)
             if value <= best[0]:
                 break
             best = value, self.mass, self.S
+            t = 4 * t
         _, self.mass, self.S = best
-        return True
+        return best[0] > before
 
     def _at(self, alpha: Array) -> float:
         """The value at the feasible point next to α, where the ascent goes on."""

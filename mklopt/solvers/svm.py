@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -39,7 +39,7 @@ PATIENCE = 10  # rounds without progress on a small gap: what is left is roundin
 
 class Solution(NamedTuple):
     alpha: Array
-    bias: float
+    bias: Any  # a number, or one per output
     gap: float  # primal − dual of this machine
     moves: int
 
