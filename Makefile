@@ -1,5 +1,5 @@
 # make install | test | test-all | certify | lint | bench | bench-wrappers | bench-spicy | bench-vskl | bench-spg |
-#      bench-obscure | bench-lazy | contract
+#      bench-obscure | bench-lazy | bench-multiclass | contract
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,10 @@ JOBS   ?= 2
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
 .PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg bench-obscure \
+        bench-lazy bench-multiclass contract clean
         bench-lazy contract clean
+.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg bench-obscure \
+        bench-lazy bench-multiclass contract clean
 
 install: $(STAMP)
 
@@ -53,6 +56,9 @@ bench-obscure: install
 
 bench-lazy: install
 	$(ONE) $(BIN)/python -m mklopt.bench_lazy $(ARGS)
+
+bench-multiclass: install
+	$(ONE) $(BIN)/python -m mklopt.bench_multiclass $(ARGS)
 
 contract: install
 	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"

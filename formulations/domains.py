@@ -22,6 +22,7 @@ import numpy as np
 from .norms import increasing_root
 
 Array = np.ndarray
+EPS = 2.0**-52
 
 
 def grid_of(alpha: Array) -> float:
@@ -154,14 +155,20 @@ class Simplex:
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
         C = np.broadcast_to(C, self.y.shape)
-        mass = project_simplex(self.mass(alpha, C), C)
-        rows = np.arange(len(self.y))
-        if bias:
-            moved = mass.copy()
-            moved[rows, self.y] = 0.0
-            moved *= _circulation(self._flow(moved))[self.y]
-            mass = moved
+        mass, rows = self.mass(alpha, C), np.arange(len(self.y))
+        off = np.abs(np.sum(alpha, axis=1)) > EPS * self.k * C
+        off |= np.min(mass, axis=1) < -EPS * self.k * C
+        mass[off] = project_simplex(mass[off], C[off])  # others are there to the bit
         mass[rows, self.y] = 0.0
+        mass = np.maximum(mass, 0.0)
+        if bias:
+            flow = self._flow(mass)
+            surplus = np.abs(np.sum(flow, axis=0) - np.sum(flow, axis=1))
+            if np.any(surplus > len(rows) * EPS * np.sum(flow)):
+                mass *= _circulation(flow)[self.y]
+        given = np.sum(mass, axis=1)
+        over = given > C  # by rounding
+        mass[over] *= (C[over] / given[over] * (1 - self.k * EPS))[:, None]
         alpha = -mass
         alpha[rows, self.y] = np.sum(mass, axis=1)
         return alpha

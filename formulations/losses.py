@@ -16,6 +16,7 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     curvature(f, y)     V''(f_i, y_i), where V is twice differentiable nearly everywhere
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
     pointwise()         V and ∂V at one sample, compiled (pointwise.py), V Lipschitz
+    margins(y)          Δ (n, k) with V = max_j (f_j + Δ_j) − f_y, where it is that
 
 `smoothness` is a Lipschitz constant of ∂V, where there is one. `steep` losses are twice
 differentiable with V*' infinite at the ends of its domain (or no ends); they give
@@ -154,6 +155,10 @@ class Loss:
 
         For Lipschitz losses: what a stochastic solver needs. See pointwise.py.
         """
+        return None
+
+    def margins(self, y: Array) -> Array | None:
+        """Δ of V = max_j (f_j + Δ_j) − f_y: what class j must stay below; None: no."""
         return None
 
     def _quadratic(self, y: Array, C: Array, kink: float, ridge: Array) -> Quadratic:
@@ -647,6 +652,9 @@ class MulticlassHinge(Loss):
 
     def conjugate(self, a: Array, y: Array) -> Array:
         return np.where(_in_simplex(a, y), a[np.arange(len(y)), y], INF)
+
+    def margins(self, y: Array) -> Array:
+        return 1.0 - one_hot(y, int(y.max()) + 1)
 
     def gradient(self, f: Array, y: Array) -> Array:
         Y = one_hot(y, f.shape[1])

@@ -23,6 +23,7 @@ _HOME = {
     "certify": "certificate",
     "formulation": "formulations",
     "loss": "formulations",
+    "one_vs_rest": "multiclass",
     "path": "paths",
     "solve": "run",
     "solver": "solvers",

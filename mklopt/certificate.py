@@ -171,7 +171,7 @@ def certify(
         quad = problem.grams.inner(alpha, KA)
     shift = problem.grams.shift  # δ of K + δI: 0 unless a proof needed it
     v = np.sqrt(np.maximum(quad + shift * np.sum(alpha**2), 0.0))
-    shrink, bound = _best_shrink(problem, alpha, v)
+    shrink, bound = best_shrink(problem, alpha, v)
     if weights is not None:
         weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
         u = weights * v
@@ -217,7 +217,7 @@ def dual_value(problem: Problem, alpha: Array, v: Array) -> float:
     return problem.gain(alpha) - problem.formulation.conjugate(v)
 
 
-def _best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]:
+def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]:
     """The s in [0, reach] with the largest dual value at s·α (concave in s)."""
 
     def value(s: float) -> float:

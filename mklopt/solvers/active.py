@@ -47,7 +47,7 @@ LONG = 0.5  # seconds after which an unfinished round is shown
 @solver(
     "active",
     needs={"simplex or simplices or orthant"},
-    losses={"quadratic", "steep"},
+    losses={"machine", "steep"},
     accuracy=1e-6,
     guarantee="the problem of the working set is the whole problem at the end",
 )

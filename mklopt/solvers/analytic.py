@@ -33,7 +33,7 @@ Array = np.ndarray
 @solver(
     "analytic",
     needs={"reweighted"},
-    losses={"quadratic", "steep"},
+    losses={"machine", "steep"},
     accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises; limit points are optimal for p > 1",

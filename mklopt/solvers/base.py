@@ -84,9 +84,10 @@ class Solver:
     steps: Callable[..., Steps]
     needs: frozenset[str]  # traits of the formulation, all of them; "a or b": one of
     losses: frozenset[str]  # names, or kinds: "any", "smooth" (a Lipschitz gradient),
-    #                         "quadratic" (a quadratic dual), "steep" (one output),
-    #                         "pointwise" (Lipschitz, and a compiled subgradient at
-    #                         one sample)
+    #                         "quadratic" (a quadratic dual), "machine" (that, or the
+    #                         same with k outputs: losses that state their margins),
+    #                         "steep" (one output), "pointwise" (Lipschitz, and a
+    #                         compiled subgradient at one sample)
     bias: frozenset[bool]  # with a bias, without, or both
     accuracy: float | Callable[[Problem], float]  # see promise
     reference: str
@@ -101,7 +102,11 @@ class Solver:
             wanted = " and ".join(map(_in_words, missing))
             return f"{name} does not state {wanted}"
         quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
-        kinds = {problem.loss.name, "any"} | ({"quadratic"} if quadratic else set())
+        kinds = {problem.loss.name, "any"}
+        if quadratic:
+            kinds |= {"quadratic", "machine"}
+        if problem.loss.margins(problem.y) is not None:
+            kinds.add("machine")
         if problem.loss.smoothness is not None:
             kinds.add("smooth")
         if problem.loss.steep and len(problem.shape) == 1:

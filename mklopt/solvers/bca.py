@@ -198,7 +198,8 @@ class Oracle:
         """(M, n): w_k = Σ_i coefficients[k, i] ψ_k(x_i)."""
         if self.beta is None:
             return np.multiply.outer(self.weights, self.alpha)
-        return np.asarray(self.lam[:, None] * self.beta[self.owner])
+        blocks = self.beta[self.owner]
+        return self.lam.reshape(-1, *[1] * (blocks.ndim - 1)) * blocks
 
     def iterate(self, **more: Any) -> Iterate:
         info = {"svm_solves": self.machine.solves, "rounds": self.rounds, **more}

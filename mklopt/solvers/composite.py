@@ -38,7 +38,7 @@ Array = np.ndarray
 @solver(
     "composite",
     needs={"two_levels"},
-    losses={"quadratic"},
+    losses={"machine"},
     accuracy=1e-3,
     reference="aflalo2011",
     guarantee="the objective never rises",

@@ -82,4 +82,4 @@ class Cuts:
             return self.alphas[-1]
         used = np.flatnonzero(prices)
         shares = prices[used] / np.sum(prices)
-        return np.asarray(shares @ np.array([self.alphas[k] for k in used]))
+        return np.tensordot(shares, [self.alphas[k] for k in used], axes=1)

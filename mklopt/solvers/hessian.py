@@ -32,7 +32,7 @@ Array = np.ndarray
 @solver(
     "hessian",
     needs={"simplex"},
-    losses={"quadratic"},
+    losses={"machine"},
     accuracy=1e-6,
     reference="kloft2011",
     guarantee="J falls in every step; quadratic convergence near the solution",

@@ -32,7 +32,7 @@ Array = np.ndarray
 @solver(
     "lp_newton",
     needs={"ball", "smooth_dual"},
-    losses={"quadratic"},
+    losses={"machine"},
     accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises",

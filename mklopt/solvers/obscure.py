@@ -33,7 +33,8 @@ import numpy as np
 from ..formulations.norms import dual_exponent
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
-from .stochastic import Descent, epochs, improved, positive
+from .stochastic import Descent, epochs, positive
+from .wrapper import improve as improved
 
 Array = np.ndarray
 

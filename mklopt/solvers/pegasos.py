@@ -19,7 +19,8 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
-from .stochastic import follow, improved
+from .stochastic import follow
+from .wrapper import improve as improved
 
 
 @solver(

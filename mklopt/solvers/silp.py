@@ -27,7 +27,7 @@ from .wrapper import Machine
 @solver(
     "silp",
     needs={"ball"},
-    losses={"quadratic"},
+    losses={"machine"},
     accuracy=1e-4,
     reference="kloft2011",
     guarantee="finite convergence to any accuracy",

@@ -34,7 +34,6 @@ from ..formulations.norms import dual_exponent, norm
 from ..formulations.pointwise import SIGNATURE
 from ..problem import Problem
 from ..storage import READ_ONLY, compiled
-from . import svm
 from .base import Iterate, Steps, coefficients_of
 from .interleaved import STACK
 from .svm import VECTOR
@@ -192,14 +191,6 @@ def positive(given: float, name: str) -> float:
     if isinstance(given, bool) or not number or not given > 0:
         raise ValueError(f"{name} = {given!r}; give a positive number")
     return float(given)
-
-
-def improved(problem: Problem, alpha: Array, theta: Array) -> Array:
-    """α after some moves of the machine at fixed kernel weights, where there is one."""
-    if problem.loss.quadratic(problem.y, problem.costs) is None:
-        return alpha
-    n = problem.grams.n
-    return svm.solve(problem, problem.grams.combine(theta), alpha, budget=20 * n).alpha
 
 
 class Descent:

@@ -20,7 +20,8 @@ Guarantee. `gap` bounds the distance to the optimum: Σ_i C V(f_i + b) + C V*(�
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -35,12 +36,59 @@ VECTOR = types.Array(float64, 1, "C", readonly=True)
 FIVE = [VECTOR] * 5
 PATIENCE = 10  # rounds without progress on a small gap: what is left is rounding
 
+NEAR = 1e-7  # of the largest |α_i|: so far off a bound is on it
+
 
 class Solution(NamedTuple):
     alpha: Array
-    bias: float
+    bias: Any  # a number, or one per output
     gap: float  # primal − dual of this machine
     moves: int
+
+
+@dataclass(frozen=True)
+class Free:
+    """The coordinates of α off bounds and kinks, in which it can move."""
+
+    index: Array
+    ridge: Array
+    bias: bool
+
+    @classmethod
+    def of(cls, problem: Problem, alpha: Array) -> Free:
+        dual = problem.loss.quadratic(problem.y, problem.costs)
+        assert dual is not None
+        room = NEAR * float(np.max(np.abs(alpha), initial=0.0))
+        return cls.under(dual, problem.bias, alpha, room)
+
+    @classmethod
+    def under(
+        cls, dual: Quadratic, bias: bool, alpha: Array, room: float = 0.0
+    ) -> Free:
+        index = dual.free(alpha, room)
+        return cls(index, dual.ridge[index], bias)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def reduced(self, images: Array) -> Array:
+        """(N, ·): the slopes along the free coordinates from (·, n) of them."""
+        return images[:, self.index].T
+
+    def lifted(self, step: Array, n: int) -> Array:
+        """(n, …): the change of α that a step in the free coordinates is."""
+        out = np.zeros((n, *step.shape[1:]))
+        out[self.index] = step
+        return out
+
+    def system(self, K: Array) -> Array:
+        """K + ridge on the free coordinates."""
+        return K[np.ix_(self.index, self.index)] + np.diag(self.ridge)
+
+    @property
+    def border(self) -> Array | None:
+        """What each coordinate adds to Σα, which a bias fixes."""
+        return np.ones((len(self.index), 1)) if self.bias else None
 
 
 def solve(
@@ -251,15 +299,14 @@ def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
     linear, kink, ridge, low, high = dual
     cost = 0
     for _ in range(3):
-        free = dual.free(alpha)
-        if not 0 < len(free) <= 3000:
+        which = Free.under(dual, bias, alpha)
+        if not 0 < len(which) <= 3000:
             break
-        cost += 1 + len(free) ** 3 // (200 * len(K))
-        part = K[np.ix_(free, free)]
-        part[np.diag_indices_from(part)] += ridge[free]
+        cost += 1 + len(which) ** 3 // (200 * len(K))
+        free = which.index
         slope = K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
         slope += kink[free] * np.sign(alpha[free])
-        found = bordered(part, -slope[:, None], bias)
+        found = bordered(which.system(K), -slope[:, None], which.border)
         if found is None:
             break
         step = found[:, 0]
@@ -275,21 +322,25 @@ def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
     return cost
 
 
-def bordered(system: Array, right: Array, bias: bool) -> Array | None:
-    """The minimizers of ½dᵀSd − rᵀd, a column each, with Σd = 0 under a bias.
+def bordered(
+    system: Array, right: Array, border: Array | None, sums: Array | None = None
+) -> Array | None:
+    """The minimizers of ½dᵀSd − rᵀd, a column each, with borderᵀd = sums (or 0).
 
     None when rounding has made S indefinite beyond repair.
     """
     factor = _factored(system)
     if factor is None:
         return None
-    found = scipy.linalg.cho_solve(
-        factor, np.column_stack([right, np.ones(len(right))])
-    )
-    ones = found[:, -1]
-    if bias:
-        found -= np.outer(ones, np.sum(found, axis=0) / np.sum(ones))
-    return found[:, :-1] if np.all(np.isfinite(found)) else None
+    known = right if border is None else np.column_stack([right, border])
+    found = scipy.linalg.cho_solve(factor, known)
+    if not np.all(np.isfinite(found)):
+        return None
+    if border is None:
+        return np.asarray(found)
+    step, across = found[:, : right.shape[1]], found[:, right.shape[1] :]
+    surplus = border.T @ step - (0.0 if sums is None else sums[:, None])
+    return np.asarray(step - across @ np.linalg.lstsq(border.T @ across, surplus)[0])
 
 
 def _factored(system: Array) -> tuple[Array, bool] | None:
@@ -307,7 +358,8 @@ def _factored(system: Array) -> tuple[Array, bool] | None:
 
 def _ridge(K: Array, dual: Quadratic, bias: bool) -> Solution:
     """Squared loss: (K + 1/C) α + b = y, Σα = 0."""
-    found = bordered(K + np.diag(dual.ridge), dual.linear[:, None], bias)
+    border = np.ones((len(K), 1)) if bias else None
+    found = bordered(K + np.diag(dual.ridge), dual.linear[:, None], border)
     if found is None:
         raise ArithmeticError("the kernel is too far from positive semi-definite")
     alpha = found[:, 0]

@@ -5,6 +5,8 @@
 is convex in θ ≥ 0 with ∂J/∂θ_m = −½ v_m², v_m² = αᵀK_mα at the optimal α, and, where
 the free coordinates F of α do not change, ∂²J/∂θ_m∂θ_l = (K_mα)_Fᵀ H (K_lα)_F with H
 the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. `respond` is H.
+There are two machines: svm.py for one output, crammer.py for k of them (traces instead
+of αᵀKα); predictions and α are then flat, (nk,).
 
 One product K_mα with every kernel gives v and all that the Hessian needs: where it is
 wanted (`curved`), v costs that product and the Hessian nothing more.
@@ -12,18 +14,19 @@ wanted (`curved`), v costs that product and the Hessian nothing more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
-from ..certificate import Certificate
-from ..formulations.losses import Quadratic
+from ..certificate import Certificate, best_shrink
 from ..problem import Problem
-from . import svm
+from . import crammer, svm
 from .base import Iterate
 
 Array = np.ndarray
-NEAR = 1e-7  # of the largest |α_i|: so far off a bound is on it
 
 
 class Machine:
@@ -45,11 +48,12 @@ class Machine:
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
+        self.kind = kind_of(problem)
 
     def solve(self, theta: Array) -> Array:
         """α at θ: one combine, and no other pass."""
         self.theta, self.K = theta, self.problem.grams.combine(theta)
-        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol)
+        found = self.kind.solve(self.problem, self.K, self.alpha, tol=self.tol)
         return self._solved(found.alpha, found.gap)
 
     def _solved(self, alpha: Array, gap: float) -> Array:
@@ -87,7 +91,7 @@ class Machine:
     @property
     def J(self) -> float:
         alpha = self.point
-        return self.problem.gain(alpha) - 0.5 * float(alpha @ self.K @ alpha)
+        return self.problem.gain(alpha) - 0.5 * float(np.sum(alpha * (self.K @ alpha)))
 
     def iterate(self) -> Iterate:
         if self.curved:
@@ -99,42 +103,109 @@ class Machine:
         self.tol = self.sharpness * max(certificate.gap, 0.0)
 
     @property
-    def quadratic(self) -> Quadratic:
-        dual = self.problem.loss.quadratic(self.problem.y, self.problem.costs)
-        assert dual is not None
-        return dual
-
-    @property
-    def free(self) -> Array:
-        """The coordinates of α off bounds and kinks."""
-        room = NEAR * float(np.max(np.abs(self.point), initial=0.0))
-        return self.quadratic.free(self.point, room)
-
-    def system(self, free: Array) -> Array:
-        """Σθ_mK_m + ridge on the free coordinates."""
-        return self.K[np.ix_(free, free)] + np.diag(self.quadratic.ridge[free])
+    def free(self) -> svm.Free | crammer.Free:
+        """The coordinates in which α can move."""
+        return self.kind.Free.of(self.problem, self.point)
 
     def respond(self, force: Array) -> Array:
         """−∂α/∂f: by how much α gives way when predictions are pushed, per column."""
-        free, out = self.free, np.zeros_like(force)
-        if len(free):
-            found = svm.bordered(self.system(free), force[free], self.problem.bias)
-            if found is not None:  # else no curvature to be had: a linear model
-                out[free] = found
-        return out
+        free, shape = self.free, self.problem.shape
+        if len(free) == 0:
+            return np.zeros_like(force)
+        B = free.reduced(force.T.reshape(-1, *shape))
+        found = svm.bordered(free.system(self.K), B, free.border)
+        if found is None:  # no curvature to be had: a linear model
+            return np.zeros_like(force)
+        return free.lifted(found, shape[0]).reshape(force.shape)
 
     def foresee(self, move: Array) -> None:
         """Begin the next machine at α + move."""
-        self.alpha = self.point + move
+        self.alpha = self.point + move.reshape(self.problem.shape)
 
     def forces(self, which: Array) -> Array:
-        """(n, which): K_mα of some kernels, from `images` where they are kept."""
+        """(nk, which): K_mα of some kernels, from `images` where they are kept."""
         if self.curved:
-            return np.ascontiguousarray(self.images[which].T)
-        return self.problem.grams.subset(which).matvec(self.point).T
+            images = self.images[which]
+        else:
+            images = self.problem.grams.subset(which).matvec(self.point)
+        return np.ascontiguousarray(images.reshape(len(which), -1).T)
 
     def hessian(self, which: Array) -> Array:
         """∂²J/∂θ² for some kernels."""
         B = self.forces(which)
         H = B.T @ self.respond(B)
         return np.asarray(0.5 * (H + H.T))
+
+
+def kind_of(problem: Problem) -> Any:
+    """The module that solves the machine of a problem: one output, k, or None."""
+    if problem.loss.margins(problem.y) is not None:
+        return crammer
+    return svm if problem.loss.quadratic(problem.y, problem.costs) else None
+
+
+def improve(
+    problem: Problem, alpha: Array, theta: Array, budget: int | None = None
+) -> Array:
+    """A dual point at least as good as α, cheaply: what a stochastic run ends with.
+
+    Some moves at fixed kernel weights θ (losses without a machine: steps towards the
+    gradient of the loss, which is where the linearized dual is largest), then the best
+    point of the segment from α to where they lead. The machine raises its own dual at
+    θ; only the search on the segment makes sure of the one with Ω*, which never falls.
+
+    alpha: any numbers of the shape of the dual; made feasible first
+    theta: θ ≥ 0, one per kernel
+    budget: moves of one sample each, by default two per sample
+    """
+    old, n = problem.feasible(np.asarray(alpha, float)), problem.grams.n
+    K, moves = problem.grams.combine(theta), max(2 * n if budget is None else budget, 1)
+    machine = kind_of(problem)
+    if machine is None:
+        new = _towards_the_gradient(problem, K, old, rounds=-(-moves // n))
+    else:
+        new = problem.feasible(machine.solve(problem, K, old, budget=moves).alpha)
+    return _best_between(problem, old, new)
+
+
+def _towards_the_gradient(problem: Problem, K: Array, alpha: Array, rounds: int):
+    """Generalized conditional gradient on the dual at fixed kernel weights."""
+    loss, y, costs = problem.loss, problem.y, problem.spread_costs
+    for _ in range(rounds):
+        f = K @ alpha
+        b = loss.offset(f, y, problem.costs) if problem.bias else 0.0
+        step = problem.feasible(-costs * loss.gradient(f + b, y)) - alpha
+        linear, square = float(np.sum(step * f)), float(np.sum(step * (K @ step)))
+
+        def loses(t, alpha=alpha, step=step, linear=linear, square=square):
+            return t * linear + 0.5 * t * t * square - problem.gain(alpha + t * step)
+
+        alpha = alpha + _argmin(loses) * step
+    return alpha
+
+
+def _best_between(problem: Problem, old: Array, new: Array) -> Array:
+    """The point of a segment with the best dual value, scaled as it likes."""
+    middle = 0.5 * (old + new)
+    ends = [problem.grams.quad(point) for point in (old, new, middle)]
+    ends = [
+        square + problem.grams.shift * np.sum(point**2)
+        for square, point in zip(ends, (old, new, middle))
+    ]
+    cross = 2 * ends[2] - 0.5 * (ends[0] + ends[1])
+
+    def loses(t: float) -> float:
+        squares = (1 - t) ** 2 * ends[0] + t**2 * ends[1] + 2 * t * (1 - t) * cross
+        v = np.sqrt(np.maximum(squares, 0.0))
+        return -best_shrink(problem, old + t * (new - old), v)[1]
+
+    t = _argmin(loses)
+    return old if t == 0 else new if t == 1 else old + t * (new - old)
+
+
+def _argmin(loses: Callable[[float], float]) -> float:
+    """Where on [0, 1] a function with one valley is smallest; the ends included."""
+    found = minimize_scalar(
+        loses, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 20}
+    )
+    return min((0.0, 1.0, float(found.x)), key=loses)

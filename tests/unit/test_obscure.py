@@ -384,7 +384,7 @@ def test_the_improved_dual_is_better():
     p = problem("hinge", C=10.0)
     runs = [
         solve(p, "obscure", tol=0.0, T2=20, improve=better)
-        for better in (None, stochastic.improved)
+        for better in (None, wrapper.improve)
     ]
     assert runs[1].certificate.dual > runs[0].certificate.dual
     assert runs[1].certificate.primal == runs[0].certificate.primal
