@@ -12,7 +12,7 @@ from mklopt import GramStack, Problem, bench_obscure, certify, reference, solve
 from mklopt.formulations import BlockNorm, ElasticNet, LpNorm, SparseBlockNorm
 from mklopt.formulations.norms import dual_exponent, norm
 from mklopt.reference.contract import load
-from mklopt.solvers import Unsupported, stochastic
+from mklopt.solvers import Unsupported, stochastic, wrapper
 from mklopt.solvers.obscure import published_exponent
 from mklopt.solvers.stochastic import Descent
 
