@@ -19,6 +19,7 @@ _HOME = {
     "Result": "result",
     "Trace": "trace",
     "certify": "certificate",
+    "check_solver": "conformance",
     "formulation": "formulations",
     "loss": "formulations",
     "path": "paths",

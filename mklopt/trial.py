@@ -153,14 +153,11 @@ def _point(returned: Any, problem: Problem) -> Point:
     n, M = problem.grams.n, problem.grams.M
     if hasattr(returned, "weights") and hasattr(returned, "dual"):
         returned = (returned.weights, returned.dual)
-    if isinstance(returned, tuple | list) and len(returned) == 2 != M:
-        weights, dual = returned
-        if np.shape(weights) == problem.shape and np.shape(dual) == (M,):
-            raise ValueError("it returned (dual, weights); return (weights, dual)")
-    elif isinstance(returned, tuple | list) and np.shape(returned[0]) != ():
-        weights, dual = returned
-    else:
-        weights, dual = returned, None
+    sequence = isinstance(returned, tuple | list) and len(returned) == 2
+    pair = sequence and np.ndim(returned[0]) > 0
+    weights, dual = returned if pair else (returned, None)
+    if pair and (np.shape(dual), np.shape(weights)) == ((M,), problem.shape):
+        raise ValueError("it returned (dual, weights); return (weights, dual)")
     _fits(weights, (M,), f"weights, one for each of the {M} kernels")
     if dual is not None:
         _fits(dual, problem.shape, f"dual variables for the {n} samples")
@@ -257,6 +254,8 @@ class Trials:
         try:
             while True:
                 which = line.recv()
-                line.send(attempt(self.solver, self.tasks[which], self.limit))
+                answer = attempt(self.solver, self.tasks[which], self.limit)
+                sys.stdout.flush()
+                line.send(answer)
         except (EOFError, KeyboardInterrupt):
             os._exit(0)
