@@ -42,7 +42,7 @@ from .trial import Answer, Point, Task, Trials
 TOL = 1e-6
 FIRST = ("LpNorm", "BlockL1", "GroupLasso", "VSKL", "Tikhonov")  # what is tried first,
 USUAL = ("hinge", "squared", "logistic", "eps_insensitive")  # of all a solver supports
-MOST = 3  # formulations and losses of a solver that states what it supports
+MOST = 3  # formulations of a solver that states what it supports, and two losses
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Report:
     def diagnosis(self) -> str:
         """What explains most of the failures, in words; empty when there are none."""
         words = [row.diagnosis for row in self.failures if row.kind == self.kind]
-        return words[0] if words else ""
+        return max(words, key=words.count, default="")
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -237,7 +237,7 @@ def _pairs(
     first_kind, first_loss = stated[0]
     yield from [(k, x) for k, x in stated if x == first_loss][:MOST]
     others = [(k, x) for k, x in stated if k is first_kind and x != first_loss]
-    yield from others[: MOST - 1]
+    yield from others[:1]
 
 
 def _supported(traits: Solver, kinds: list | None, losses: list | None) -> list:
@@ -471,7 +471,7 @@ def judge(question: Question, answer: Answer) -> tuple[Row, Case | None]:
         question.grade, question.name, question.formulation, question.loss, tol, False,
         ended=answer.ended, seconds=answer.seconds,
     )  # fmt: skip
-    if answer.given is None or answer.made is None:
+    if answer.given is None or answer.last is None or answer.made is None:
         return replace(row, kind=answer.ended, diagnosis=_said(answer)), None
     try:
         found, off = _certified(problem, answer.made), 0.0
@@ -492,7 +492,7 @@ def judge(question: Question, answer: Answer) -> tuple[Row, Case | None]:
     )
     if answer.ended == "raised":
         return replace(row, kind="raised", diagnosis=_said(answer)), None
-    return row, None if good else Case(problem, answer, tol, reference)
+    return row, None if good else Case(problem, answer, tol, reference, answer.last)
 
 
 def _said(answer: Answer) -> str:

@@ -38,11 +38,14 @@ from .formulations.norms import INF, block_exponent
 from .grams import GramStack
 from .problem import Problem
 from .reference import Reference, at_weights
+from .report import shown
 from .solvers import svm
 from .trial import Answer, Point
 
 Array = np.ndarray
 BETTER = 0.01  # of the badness: what a hypothesis must reach to explain a failure
+ANEW = 0.6  # what it counts when α or θ was computed anew
+FREE = 1e4  # times C: as good as no bound on α
 NEAR = 1e-3  # relative: numbers closer than this are called by the same name
 
 
@@ -50,12 +53,14 @@ NEAR = 1e-3  # relative: numbers closer than this are called by the same name
 class Finding:
     """One explanation: what kind, in words, and what the changed pair is certified to.
 
-    An observation without a changed pair certifies nothing: its badness is NaN.
+    An observation without a changed pair certifies nothing: its badness is NaN. Where α
+    or θ was computed anew the change is large and a success says less: share < 1.
     """
 
     kind: str
     words: str
     badness: float = math.nan
+    share: float = 1.0
 
 
 # ---- how bad a candidate is --------------------------------------------------
@@ -133,11 +138,7 @@ class Case:
     answer: Answer
     tol: float
     reference: Reference
-
-    @property
-    def point(self) -> Point:
-        assert self.answer.given is not None
-        return self.answer.given
+    point: Point  # the one of the answer that is looked at
 
     @cached_property
     def badness(self) -> float:
@@ -212,7 +213,7 @@ def known_factors(problem: Problem) -> dict[str, float]:
     return {
         "C/n": 1 / n, "n·C": n, "C/2": 0.5, "2·C": 2.0, "C/M": 1 / M, "M·C": M,
         "C/√2": 0.5**0.5, "√2·C": 2**0.5, "C/4": 0.25, "4·C": 4.0,
-        "C²": float(np.mean(problem.costs)), "1": float(1 / np.mean(problem.costs)),
+        "1/C": float(np.mean(problem.costs)) ** -2,
     }  # fmt: skip
 
 
@@ -222,11 +223,17 @@ def other_C(case: Case) -> Iterator[Finding]:
     if np.ndim(problem.C):
         words = "optimal with the mean of C for every sample: C per sample is ignored"
         yield Finding("other C", words, case.under(C=float(np.mean(C))))
-    names = known_factors(problem)
-    for factor in (*names.values(), *_shown_factors(case)):
-        close = [k for k, x in names.items() if abs(x / factor - 1) < NEAR]
+    names, visible = known_factors(problem), _visible_factors(case)
+    if visible and visible[0] > 1:
+        words = f"C too large or α unbounded: optimal for every C′ ≥ {visible[0]:.4g}·C"
+        found = Finding("other C", words, case.under(C=FREE * np.asarray(problem.C)))
+        yield found
+        if found.badness <= case.bar:  # then it is optimal for many of those below
+            return
+    for factor in (*names.values(), *visible):
         if not 0 < factor < INF or abs(factor - 1) < NEAR:
             continue
+        close = [k for k, x in names.items() if abs(x / factor - 1) < NEAR]
         name = f"C′ = {close[0]}" if close else f"C′ = {factor:.4g}·C"
         words = f"objective of another C: optimal for {name}"
         if close and close[0] in ("C/2", "2·C"):
@@ -234,7 +241,7 @@ def other_C(case: Case) -> Iterator[Finding]:
         yield Finding("other C", words, case.under(C=factor * np.asarray(problem.C)))
 
 
-def _shown_factors(case: Case) -> list[float]:
+def _visible_factors(case: Case) -> list[float]:
     problem = case.problem
     if len(problem.shape) > 1:
         return []
@@ -259,11 +266,11 @@ def other_formulation(case: Case) -> Iterator[Finding]:
     own = case.problem.formulation
     for other, hint in _neighbours(own, case):
         if other != own:
-            words = f"objective of another formulation: optimal for {other!r}, not {own!r}"
+            words = "objective of another formulation: optimal for "
+            words += f"{shown(other)}, not {shown(own)}"
             found = case.under(formulation=other)
-            kind = "wrong groups" if hint == "groups" else "other formulation"
-            more = f" ({hint})" if hint not in ("", "groups") else ""
-            yield Finding(kind, words + more, found)
+            kind = "wrong groups" if "groups" in hint else "other formulation"
+            yield Finding(kind, words + (f" ({hint})" if hint else ""), found)
 
 
 def _neighbours(own: Formulation, case: Case) -> Iterator[tuple[Formulation, str]]:
@@ -273,7 +280,7 @@ def _neighbours(own: Formulation, case: Case) -> Iterator[tuple[Formulation, str
             "q = 2p/(p+1) was taken for the exponent of the weights": block_exponent(p),
             "p was taken for the exponent of the block norm": p / (2 - p) if p < 2 else 0,
             "the dual exponent was taken": p / (p - 1) if p > 1 else INF,
-            "the weights follow another p": _shown_exponent(case),
+            "the weights follow another p": _visible_exponent(case),
         }
         for hint, x in exponents.items():
             if 1 <= x <= INF:
@@ -285,7 +292,7 @@ def _neighbours(own: Formulation, case: Case) -> Iterator[tuple[Formulation, str
         for x in (q / (q - 1) if q > 1 else INF, 2 * q, max(q / 2, 1.0)):
             yield replace(own, q=x), "another q"  # type: ignore[call-arg]
     if getattr(own, "groups", None):
-        yield from ((g, "groups") for g in _other_groups(own))
+        yield from _other_groups(own)
     yield LpNorm(INF), "uniform weights: none were learned"
     yield BlockL1(), "the squared norm" if isinstance(own, GroupLasso) else ""
     yield GroupLasso(), "the norm is not squared" if p == 1 else ""
@@ -293,17 +300,17 @@ def _neighbours(own: Formulation, case: Case) -> Iterator[tuple[Formulation, str
     yield Tikhonov(p if p >= 1 else 1.0), "weights penalized, not bounded"
 
 
-def _other_groups(own: Any) -> Iterator[Formulation]:
-    """Memberships moved on by one kernel, all kernels together, each on its own."""
+def _other_groups(own: Any) -> Iterator[tuple[Formulation, str]]:
     M = sum(map(len, own.groups))
     for way in (1, -1):
         moved = [tuple((k + way) % M for k in group) for group in own.groups]
-        yield replace(own, groups=tuple(moved))
-    yield replace(own, groups=(tuple(range(M)),))
-    yield replace(own, groups=tuple((k,) for k in range(M)))
+        yield replace(own, groups=tuple(moved)), f"groups moved on by {way:+d} kernel"
+    yield replace(own, groups=(tuple(range(M)),)), "all kernels in one of the groups"
+    single = tuple((k,) for k in range(M))
+    yield replace(own, groups=single), "groups of one kernel each"
 
 
-def _shown_exponent(case: Case) -> float:
+def _visible_exponent(case: Case) -> float:
     """The p for which θ ∝ v^{2/(p−1)}, from the slope of log θ over log v."""
     theta, v = case.weights, case.v
     used = (theta > 1e-9 * np.max(theta)) & (v > 1e-9 * np.max(v))
@@ -319,7 +326,8 @@ def other_loss(case: Case) -> Iterator[Finding]:
     own = case.problem.loss
     for other in _other_losses(own):
         if other != own:
-            words = f"objective of another loss: optimal for {other!r}, not {own!r}"
+            words = "objective of another loss: optimal for "
+            words += f"{shown(other, other.name)}, not {shown(own, own.name)}"
             yield Finding("other loss", words, case.under(loss=other))
 
 
@@ -502,7 +510,12 @@ def stale(case: Case) -> Iterator[Finding]:
     again = machine(problem, case.weights)
     if again is not None:
         found = badness(problem, Point(again, case.weights))
-        yield Finding("stale dual", _stale_words(case, found), found)
+        off, words = distance(problem, point.dual)
+        if off**2 > case.tol:
+            words = f"dual infeasible: {words}; solved again, the gap is {found:.1e}"
+            yield Finding("dual infeasible", words, found, ANEW)
+        else:
+            yield Finding("stale dual", _stale_words(case, found), found, ANEW)
     if "smooth_dual" in problem.formulation.traits:
         own = Point(point.dual, _dual_weights(problem, case.v))
         found = badness(problem, own)
@@ -510,7 +523,7 @@ def stale(case: Case) -> Iterator[Finding]:
             "stale weights: those that belong to the dual are certified to "
             f"{found:.1e}, those returned to {case.badness:.1e}"
         )
-        yield Finding("stale weights", words, found)
+        yield Finding("stale weights", words, found, ANEW)
 
 
 def _stale_words(case: Case, found: float) -> str:
@@ -542,14 +555,16 @@ def observed(case: Case) -> Finding:
     if case.point.dual is not None:
         far, words = distance(case.problem, case.point.dual)
         off = f"; {words}" if far**2 > case.tol else ""
-    falling = len(answer.gaps) > 1 and answer.gaps[-1] < 0.9 * answer.gaps[-2]
-    alone = len(answer.gaps) == 1
-    if answer.ended == "finished" and (falling or alone):
+    gaps = answer.gaps
+    falling = len(gaps) == 1 or (len(gaps) > 1 and gaps[-1] < 0.9 * gaps[-2])
+    if answer.ended == "finished" and falling:
         words = f"stopped early: the gap was still falling when it ended at {gap:.1e}"
         return Finding("stopped early", words + off)
-    if answer.ended == "time_limit":
-        words = f"out of time: the gap fell to {gap:.1e} in {answer.seconds:.3g} s"
+    if answer.ended == "time_limit" and gaps[-1] < 0.9 * gaps[len(gaps) // 2]:
+        words = f"out of time: the gap fell to {gaps[-1]:.1e} in {answer.seconds:.3g} s"
         return Finding("out of time", words + off)
+    if not np.any(case.weights):
+        return Finding("wrong weights", f"all weights are 0{off}")
     fixed = case.problem.with_(formulation=FixedWeights(np.maximum(case.weights, 0)))
     inner = badness(fixed, Point(case.dual, case.weights))
     if inner <= case.bar and answer.ended == "returned" and gap < 1e-2:
@@ -573,12 +588,27 @@ def _apart(case: Case) -> str:
 
 
 def findings(case: Case) -> list[Finding]:
-    """All that explains a failure, the best first; otherwise what was observed."""
+    """All that explains a failure, the best first; otherwise what was observed.
+
+    Looked at is where the solver was going, and then the best point on its way.
+    """
     with np.errstate(all="ignore"):
-        told = [f for hypothesis in HYPOTHESES for f in hypothesis(case)]
-        found = [f for f in told if f.badness <= case.bar and f.badness < case.badness]
-        best = sorted(found, key=lambda f: _decades(f, case), reverse=True)
-        return best or [observed(case)]
+        for point in (case.answer.last, case.answer.given):
+            here = replace(case, point=point)
+            told = [f for hypothesis in HYPOTHESES for f in _told(hypothesis, here)]
+            bar = min(here.bar, 0.999 * here.badness)
+            found = [f for f in told if f.badness <= bar]
+            if found:
+                return sorted(found, key=lambda f: -_decades(f, here))
+        return [observed(replace(case, point=case.answer.last))]
+
+
+def _told(hypothesis: Callable, case: Case) -> list[Finding]:
+    """What a hypothesis says; nothing, where a wild candidate defeats its arithmetic."""
+    try:
+        return list(hypothesis(case))
+    except (ValueError, ArithmeticError, DerivationError):
+        return []
 
 
 def _decades(finding: Finding, case: Case) -> float:
@@ -586,7 +616,7 @@ def _decades(finding: Finding, case: Case) -> float:
     if not math.isfinite(finding.badness):
         return 0.0
     bottom = max(finding.badness, case.tol)
-    return math.log10(min(case.badness, 10.0) / bottom) if bottom > 0 else 0.0
+    return round(finding.share * math.log10(min(case.badness, 10.0) / bottom), 1)
 
 
 def diagnose(cases: Sequence[Case]) -> list[tuple[Finding, str]]:

@@ -1,9 +1,10 @@
 """Somebody's solver, tried in a process of its own.
 
 What comes back is what the solver gave, untouched: α and weights or coefficients as
-they are, before any repair. For a generator that is the iterate with the smallest
-certified gap of its run in the one loop (run.py), beside the point that the loop made
-of all iterates. Nothing of it is believed: whoever asked certifies it again.
+they are, before any repair. For a generator these are the iterate with the smallest
+certified gap of its run in the one loop (run.py), the last one (where it was going),
+and the point that the loop made of all. Nothing of it is believed: whoever asked
+certifies it again.
 
 An error, an exit, a crash of the interpreter or a hang ends a trial, never the judge.
 A process that does not answer in time is killed and replaced. Where processes cannot be
@@ -32,7 +33,7 @@ from .run import solve
 from .solvers import Iterate, Solver
 
 Array = np.ndarray
-EARLIER = 5  # iterates before the best one whose weights are kept
+EARLIER = 5  # iterates before the last one whose weights are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +55,11 @@ class Answer:
 
     ended: str  # returned, raised, hangs, died, or a status of the loop
     words: str = ""
-    given: Point | None = None  # as the solver gave it
+    given: Point | None = None  # as the solver gave it: of iterates the best,
+    last: Point | None = None  # and the last
     made: Point | None = None  # what the loop made of all iterates
     gaps: tuple[float, ...] = ()  # certified along the run
-    earlier: list[Array] = field(default_factory=list)  # weights of iterates before
+    earlier: list[Array] = field(default_factory=list)  # weights before the last
     seconds: float = 0.0
 
 
@@ -90,13 +92,13 @@ def _call(function: Callable, task: Task, limit: float) -> Answer:
         found = Solver(name, lambda p: returned, frozenset(), *anything, 0.0, "", "")
         return _in_the_loop(found, task, limit)
     point = _point(returned, task.problem)
-    return Answer("returned", given=point, made=point)
+    return Answer("returned", "", point, point, point)
 
 
 def _in_the_loop(solver: Solver, task: Task, limit: float) -> Answer:
     """The one loop with every iterate looked at as it comes."""
     seen: deque[Iterate] = deque(maxlen=EARLIER + 1)
-    best: dict[str, Any] = {"gap": np.inf, "iterates": []}
+    best: list[tuple[float, Iterate]] = []
 
     @wraps(solver.steps)
     def steps(*arguments: Any, **options: Any) -> Any:
@@ -112,25 +114,24 @@ def _in_the_loop(solver: Solver, task: Task, limit: float) -> Answer:
             inner.close()
 
     def look(certificate: Any, trace: Any) -> bool:
-        if not best["iterates"] or certificate.relative_gap < best["gap"]:
-            best.update(gap=certificate.relative_gap, iterates=list(seen))
+        if not best or certificate.relative_gap < best[0][0]:
+            best[:] = [(certificate.relative_gap, seen[-1])]
         return False
 
     watched = replace(solver, steps=steps)
     options = {"tol": task.tol, "time_limit": limit, "callback": look}
     result = solve(task.problem, watched, **options)  # type: ignore[arg-type]
-    if not best["iterates"]:
+    if not best:
         return Answer("raised", "it ended without a single iterate")
     final = result.certificate
-    made = Point(final.alpha, final.weights, final.coefficients)
-    *before, given = best["iterates"]
     return Answer(
         "raised" if result.status == "failed" else result.status,
         result.message,
-        _as_given(given),
-        made,
+        _as_given(best[0][1]),
+        _as_given(seen[-1]),
+        Point(final.alpha, final.weights, final.coefficients),
         tuple(result.trace.gap),
-        [np.array(i.weights, float) for i in before if i.weights is not None],
+        [np.array(i.weights, float) for i in seen if i.weights is not None][:-1],
     )
 
 
@@ -190,8 +191,9 @@ def _told(error: BaseException) -> str:
     here = os.path.dirname(__file__)
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if os.path.dirname(f.filename) != here]
-    where = f" ({os.path.basename(own[-1].filename)}, line {own[-1].lineno})"
-    return " ".join((said + (where if own else "")).split())
+    if own:
+        said += f" ({os.path.basename(own[-1].filename)}, line {own[-1].lineno})"
+    return " ".join(said.split())
 
 
 class Trials:
