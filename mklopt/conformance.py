@@ -24,8 +24,10 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from .certificate import Certificate, certify
@@ -88,33 +90,31 @@ class Report:
     @property
     def diagnosis(self) -> str:
         """What explains most of the failures, in words; empty when there are none."""
-        words = [row.diagnosis for row in self.failures if row.kind == self.kind]
-        return max(words, key=words.count, default="")
+        return _most_common([row for row in self.failures if row.kind == self.kind])
 
     def __str__(self) -> str:
         from rich.console import Console
 
-        console = Console(file=io.StringIO(), width=120)
+        console = Console(file=io.StringIO(), width=100)
         self.show(console)
         return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
 
     def show(self, console: Any) -> None:
-        """The table, and one sentence."""
+        """The table, the diagnoses, the most frequent first, and one sentence."""
         from .report import verdicts
 
-        console.print(verdicts(self.rows))
-        good = len(self.rows) - len(self.failures)
-        console.print(f"{self.solver}: {good} of {len(self.rows)} problems certified")
-        if self.failures:
-            share = sum(row.kind == self.kind for row in self.failures)
-            console.print(
-                f"{self.kind} in {share} of {len(self.failures)} failures:\n"
-                f"  {self.diagnosis}",
-                markup=False,
-                soft_wrap=True,
-            )
+        for table in verdicts(self.rows):
+            console.print(table)
+        say = partial(console.print, markup=False, highlight=False)
+        for kind, _ in Counter(row.kind for row in self.failures).most_common():
+            rows = [row for row in self.failures if row.kind == kind]
+            names = "; ".join(dict.fromkeys(row.problem for row in rows))
+            say(f"{kind} ({len(rows)}): {names}\n    {_most_common(rows)}")
         if self.left_out:
-            console.print(f"left out: {', '.join(self.left_out)}", markup=False)
+            say(f"left out: {'; '.join(self.left_out)}")
+        good = len(self.rows) - len(self.failures)
+        verdict = "passed" if self.passed else f"FAILED, most likely: {self.kind}"
+        say(f"{self.solver}: {good} of {len(self.rows)} problems certified: {verdict}")
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per problem."""
@@ -143,6 +143,11 @@ class Report:
             ensure_ascii=False,
             indent=1,
         )
+
+
+def _most_common(rows: list[Row]) -> str:
+    words = [row.diagnosis for row in rows]
+    return max(words, key=words.count, default="")
 
 
 # ---- what is asked -----------------------------------------------------------
@@ -324,7 +329,11 @@ def _named(text: str) -> Callable[[int], Formulation]:
 def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Name) and node.id == "inf":
         return math.inf
-    return ast.literal_eval(node)
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        said = ast.unparse(node)
+        raise ValueError(f"{said} is no plain number, tuple or inf") from None
 
 
 def _loss(given: Any) -> Loss:
@@ -358,7 +367,7 @@ def find_solver(given: Any) -> Any:
         return given
     if not callable(given):
         raise ValueError(
-            f"a {type(given).__name__} is no solver; give a generator function of "
+            f"{given!r:.40} is no solver; give a generator function of "
             "iterates, or a function problem → (weights, dual) or → weights"
         )
     try:
@@ -496,7 +505,7 @@ def judge(question: Question, answer: Answer) -> tuple[Row, Case | None]:
 
 
 def _said(answer: Answer) -> str:
-    return answer.words if answer.ended != "raised" else f"raised {answer.words}"
+    return f"{answer.ended}: {answer.words}"
 
 
 def _certified(problem: Problem, point: Point) -> Certificate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import Any
@@ -129,24 +129,21 @@ def verdict(holds: bool) -> str:
     return "[green]holds[/]" if holds else "[bold red]FAILS[/]"
 
 
-def verdicts(rows: Sequence[Any]) -> Table:
-    """What the conformance kit found, a line per problem and one per diagnosis."""
-    title = "gap: certified; above, below: primal and dual from f*; α off: as given"
+def verdicts(rows: Sequence[Any]) -> Iterator[Table]:
+    """What the conformance kit found, a table for each loss and formulation."""
     numbers = {"gap": 7, "above": 7, "below": 7, "α off": 7, "s": 4}
-    found = sheet(title, ["grade, loss, formulation, problem"], numbers)
-    heading = lambda row: (row.grade, row.loss, row.formulation)  # noqa: E731
-    for key, group in groupby(rows, key=heading):
-        found.add_section()
-        found.add_row("", f"[bold]{escape(', '.join(key))}[/]")
-        for row in group:
-            values = (row.gap, row.above, row.below, row.infeasible)
-            numbers_shown = [f"{x:.1e}" for x in values]
-            name = f"  {escape(row.problem)}"
-            seconds = f"{row.seconds:.1f}"
-            found.add_row(verdict(row.passed), name, *numbers_shown, seconds)
-            if row.diagnosis and not row.passed:
-                found.add_row("", f"    [italic]{escape(row.diagnosis)}[/]")
-    return found
+    for pair, some in groupby(rows, key=lambda row: (row.loss, row.formulation)):
+        title = f"{escape(', '.join(pair))}: certified gap, primal above and dual below"
+        found = sheet(f"{title} f*", ["problem"], numbers)
+        for grade, group in groupby(some, key=lambda row: row.grade):
+            found.add_section()
+            found.add_row("", f"[bold]{grade}[/]")
+            for row in group:
+                values = (row.gap, row.above, row.below, row.infeasible)
+                shown_as = (*(f"{x:.1e}" for x in values), f"{row.seconds:.1f}")
+                name = f"  {escape(row.problem)}"
+                found.add_row(verdict(row.passed), name, *shown_as)
+        yield found
 
 
 def table(rows: list[Row], tol: float) -> Table:

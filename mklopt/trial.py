@@ -53,7 +53,7 @@ class Point:
 class Answer:
     """What became of one trial."""
 
-    ended: str  # returned, raised, hangs, died, or a status of the loop
+    ended: str  # returned, raised, bad answer, hangs, died, or a status of the loop
     words: str = ""
     given: Point | None = None  # as the solver gave it: of iterates the best,
     last: Point | None = None  # and the last
@@ -61,6 +61,10 @@ class Answer:
     gaps: tuple[float, ...] = ()  # certified along the run
     earlier: list[Array] = field(default_factory=list)  # weights before the last
     seconds: float = 0.0
+
+
+class BadAnswer(Exception):
+    """What came back is not what a solver returns."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ def attempt(solver: Any, task: Task, limit: float) -> Answer:
             answer = _call(solver, task, limit)
     except KeyboardInterrupt:
         raise
+    except BadAnswer as error:
+        answer = Answer("bad answer", str(error))
     except BaseException as error:  # a solver may even try to exit
         answer = Answer("raised", _told(error))
     return replace(answer, seconds=time.perf_counter() - begun)
@@ -122,7 +128,7 @@ def _in_the_loop(solver: Solver, task: Task, limit: float) -> Answer:
     options = {"tol": task.tol, "time_limit": limit, "callback": look}
     result = solve(task.problem, watched, **options)  # type: ignore[arg-type]
     if not best:
-        return Answer("raised", "it ended without a single iterate")
+        raise BadAnswer("it ended without a single iterate")
     final = result.certificate
     return Answer(
         "raised" if result.status == "failed" else result.status,
@@ -138,7 +144,7 @@ def _in_the_loop(solver: Solver, task: Task, limit: float) -> Answer:
 def _iterate(given: Any) -> Iterate:
     if isinstance(given, Iterate):
         return given
-    raise TypeError(
+    raise BadAnswer(
         f"the generator yielded a {type(given).__name__}; yield "
         "mklopt.solvers.Iterate(dual=…, weights=…)"
     )
@@ -158,7 +164,7 @@ def _point(returned: Any, problem: Problem) -> Point:
     pair = sequence and np.ndim(returned[0]) > 0
     weights, dual = returned if pair else (returned, None)
     if pair and (np.shape(dual), np.shape(weights)) == ((M,), problem.shape):
-        raise ValueError("it returned (dual, weights); return (weights, dual)")
+        raise BadAnswer("it returned (dual, weights); return (weights, dual)")
     _fits(weights, (M,), f"weights, one for each of the {M} kernels")
     if dual is not None:
         _fits(dual, problem.shape, f"dual variables for the {n} samples")
@@ -170,9 +176,9 @@ def _fits(given: Any, shape: tuple[int, ...], what: str) -> None:
         array = np.asarray(given, float)
     except (TypeError, ValueError):
         kind = type(given).__name__
-        raise TypeError(f"it returned a {kind} where {what}, were expected") from None
+        raise BadAnswer(f"it returned a {kind} where {what}, were expected") from None
     if array.shape != shape:
-        raise ValueError(f"it returned an array {array.shape}; expected {shape}: {what}")
+        raise BadAnswer(f"it returned an array {array.shape}; expected {shape}: {what}")
 
 
 def _made_of(dual: Any, weights: Any, coefficients: Any) -> Point:
