@@ -32,7 +32,7 @@ def pytest_generate_tests(metafunc: Any) -> None:
             f"{metafunc.definition.name} uses mklopt_verdict: mark it with "
             "@pytest.mark.mklopt_solver(solver)"
         )
-    from .conformance import find_solver, plan
+    from .questions import find_solver, plan
 
     asked = dict(marker.kwargs)
     limit = asked.pop("time_limit", 10.0)

@@ -13,7 +13,6 @@ forked (Windows), trials run in the judge's own process: then a hang is a hang.
 
 from __future__ import annotations
 
-import inspect
 import multiprocessing
 import os
 import sys
@@ -108,7 +107,8 @@ def _in_the_loop(solver: Solver, task: Task, limit: float) -> Answer:
 
     @wraps(solver.steps)
     def steps(*arguments: Any, **options: Any) -> Any:
-        inner, certificate = solver.steps(*arguments, **options), None
+        inner: Any = solver.steps(*arguments, **options)
+        certificate = None
         try:
             while True:
                 try:
@@ -163,7 +163,7 @@ def _point(returned: Any, problem: Problem) -> Point:
     sequence = isinstance(returned, tuple | list) and len(returned) == 2
     pair = sequence and np.ndim(returned[0]) > 0
     weights, dual = returned if pair else (returned, None)
-    if pair and (np.shape(dual), np.shape(weights)) == ((M,), problem.shape):
+    if pair and [np.shape(a) for a in returned] == [problem.shape, (M,)]:
         raise BadAnswer("it returned (dual, weights); return (weights, dual)")
     _fits(weights, (M,), f"weights, one for each of the {M} kernels")
     if dual is not None:

@@ -93,7 +93,7 @@ def _nearly_equal() -> Any:
 
 
 def _wide() -> Any:
-    """Taylor features of wide Gaussians on the line: column j falls like (t/s)^j/√j!."""
+    """Taylor features of wide Gaussians on the line: (t/s)^j/√j!."""
     t = np.linspace(-1, 1, 24)
     powers = np.arange(6)
     size = np.sqrt(np.cumprod(np.maximum(powers, 1.0)))
