@@ -67,7 +67,9 @@ def check(
 
     from .conformance import check_solver
 
-    bar = Progress(console=Console(stderr=True), transient=True)
+    errors = Console(stderr=True)
+    quiet = not errors.is_terminal
+    bar = Progress(console=errors, transient=True, disable=quiet)
     task = bar.add_task(solver)
     try:
         with bar:

@@ -57,7 +57,7 @@ class Row:
     diagnosis: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What the kit found."""
 
@@ -65,7 +65,7 @@ class Report:
     rows: tuple[Row, ...]
     left_out: tuple[str, ...] = ()  # problems that were not asked for, or do not fit
     kind: str = ""  # of failure, overall
-    failures: tuple[Row, ...] = field(init=False, repr=False)
+    failures: tuple[Row, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         failed = tuple(row for row in self.rows if not row.passed)
@@ -79,6 +79,11 @@ class Report:
     def diagnosis(self) -> str:
         """What explains most of the failures, in words; empty when there are none."""
         return _most_common([row for row in self.failures if row.kind == self.kind])
+
+    def __repr__(self) -> str:
+        good = len(self.rows) - len(self.failures)
+        told = f", {self.kind}" if self.kind else ""
+        return f"Report({self.solver}: {good} of {len(self.rows)} certified{told})"
 
     def __str__(self) -> str:
         from rich.console import Console

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .formulations import Formulation, Loss, formulations
+from .formulations import Formulation, Loss, formulations, losses_by_name
 from .formulations.lp_norm import LpNorm
 from .problem import Problem
 from .problem import _loss as find_loss

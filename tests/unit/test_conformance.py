@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -122,6 +123,12 @@ def test_the_report_is_readable_as_text_frame_and_json():
     assert len(read["rows"]) == 3
 
 
+def test_a_dual_that_is_right_only_after_repair_fails():
+    rows = check_solver(beyond, **BRIEF).rows
+    assert all(row.gap <= 1e-6 and row.infeasible > 0.1 for row in rows)
+    assert not any(row.passed for row in rows)
+
+
 def test_no_row_at_all_is_no_pass():
     assert not mklopt.conformance.Report("nothing", ()).passed
 
@@ -150,6 +157,12 @@ def backwards(problem):
 def off_centre(problem):
     weights, dual = right(problem)
     return weights, dual + 0.02 * problem.C
+
+
+def beyond(problem):
+    """Right after clipping, and so certified: only what was given is wrong."""
+    weights, dual = right(problem)
+    return weights, np.where(np.abs(dual) > 0.9999 * problem.C, 1.3 * dual, dual)
 
 
 def stale(problem):
@@ -201,6 +214,7 @@ DIAGNOSES = {
     "signless": (signless, "label sign dropped", "multiply it by y"),
     "backwards": (backwards, "sign reversed", "−α is certified"),
     "off centre": (off_centre, "dual infeasible", "where a bias asks for 0"),
+    "beyond": (beyond, "dual infeasible", "outside the box by 0.3·C"),
     "stale": (stale, "stale dual", "solved again at the returned weights"),
     "old weights": (old_weights, "stale weights", "belong to the dual"),
     "shuffled": (shuffled, "weights permuted", "change places"),
@@ -257,7 +271,7 @@ def exits(problem):
 
 
 def crashes(problem):
-    os.kill(os.getpid(), 11)
+    os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does when memory runs out
 
 
 def sleeps(problem):
@@ -282,7 +296,7 @@ def fails_later(problem):
 MISBEHAVIOUR = {
     raises: ("raised", r"ZeroDivisionError: no step left \(test_conformance.py, line"),
     exits: ("raised", "SystemExit: 3"),
-    crashes: ("died", "exit code -11"),
+    crashes: ("died", "exit code -9"),
     sleeps: ("hangs", "no answer within"),
     yields_numbers: ("bad answer", "yielded a int; yield mklopt.solvers.Iterate"),
     yields_nothing: ("bad answer", "ended without a single iterate"),
