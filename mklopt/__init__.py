@@ -21,6 +21,7 @@ _HOME = {
     "StructuredProblem": "structured",
     "Trace": "trace",
     "certify": "certificate",
+    "check_solver": "conformance",
     "formulation": "formulations",
     "loss": "formulations",
     "one_vs_rest": "multiclass",

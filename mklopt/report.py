@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -113,23 +114,50 @@ def certify_everything(
     return not failed
 
 
-def table(rows: list[Row], tol: float) -> Table:
-    found = Table(
-        title="gap: width of the interval around f*; dual off: derived dual from it",
-        title_justify="left",
-        box=SIMPLE,
-        pad_edge=False,
-    )
+def sheet(title: str, words: Sequence[str], numbers: dict[str, int]) -> Table:
+    """An empty table of the house: columns of words, then of numbers (name: width)."""
+    found = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
     found.add_column("", no_wrap=True, min_width=5)
-    found.add_column("loss, formulation", no_wrap=True)
-    for name, width in (("f* ≥", 9), ("gap", 7), ("dual off", 8), ("s", 4)):
+    for name in words:
+        found.add_column(name, no_wrap=True)
+    for name, width in numbers.items():
         found.add_column(name, justify="right", no_wrap=True, min_width=width)
+    return found
+
+
+def verdict(holds: bool) -> str:
+    return "[green]holds[/]" if holds else "[bold red]FAILS[/]"
+
+
+def verdicts(rows: Sequence[Any]) -> Iterator[Table]:
+    """What the conformance kit found, a table for each loss and formulation."""
+    numbers = {"gap": 7, "above": 7, "below": 7, "α off": 7, "s": 4}
+    for pair, some in groupby(rows, key=lambda row: (row.loss, row.formulation)):
+        title = f"{escape(', '.join(pair))}: certified gap, primal above and dual below"
+        found = sheet(f"{title} f*", ["problem"], numbers)
+        for grade, group in groupby(some, key=lambda row: row.grade):
+            found.add_section()
+            found.add_row("", f"[bold]{grade}[/]")
+            for row in group:
+                values = (row.gap, row.above, row.below, row.infeasible)
+                shown_as = (*(f"{x:.1e}" for x in values), f"{row.seconds:.1f}")
+                name = f"  {escape(row.problem)}"
+                found.add_row(verdict(row.passed), name, *shown_as)
+        yield found
+
+
+def table(rows: list[Row], tol: float) -> Table:
+    found = sheet(
+        "gap: width of the interval around f*; dual off: derived dual from it",
+        ["loss, formulation"],
+        {"f* ≥": 9, "gap": 7, "dual off": 8, "s": 4},
+    )
     for loss, group in groupby(rows, key=lambda row: row.loss):
         found.add_section()
         found.add_row("", f"[bold]{escape(loss)}[/]")
         for row in group:
             found.add_row(
-                "[green]holds[/]" if row.passed(tol) else "[bold red]FAILS[/]",
+                verdict(row.passed(tol)),
                 f"  {row.formulation}",
                 f"{row.lower:.6g}",
                 f"{row.gap:.1e}",

@@ -83,6 +83,8 @@ def conjugate(steepest: Array, last: tuple[Array, Array] | None) -> Array:
 
 def edge(theta: Array, direction: Array) -> tuple[float, int]:
     """How far the direction leads before a weight reaches 0, and which."""
+    if not np.any(direction > 0):  # what rounding leaves of it at a corner
+        return np.inf, 0
     ways = np.full(len(theta), np.inf)
     down = direction < 0
     ways[down] = -theta[down] / direction[down]

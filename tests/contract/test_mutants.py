@@ -1,0 +1,550 @@
+"""Planted bugs: the kit catches every one, and names most.
+
+A mutant is the source of our own solvers with one or two lines edited, loaded under the
+same names for a moment, so that the copies refer to each other and to nothing that was
+edited elsewhere. An edit that no longer applies fails. `make test` runs a slice on
+easy problems, `make test-all` all of them on all; run as a script, this file prints
+the table of mutants and diagnoses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import mklopt
+from mklopt import check_solver, storage
+from mklopt.conformance import Report
+from mklopt.formulations import VSKL, BlockL1, GroupLasso, LpNorm
+from mklopt.solvers import Solver
+from mklopt.solvers.base import REGISTRY
+
+WRAPPED = ("svm", "wrapper", "ahead", "analytic")  # loaded anew, in this order
+REPAIRED = "self.problem.feasible(found.alpha), found.gap"  # what hides an infeasible α
+RAW = {"wrapper": [(REPAIRED, "found.alpha, found.gap")]}
+SHOWN = "return Iterate(self.point, self.theta, info"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planted bug: which lines become which, and what it should be called."""
+
+    name: str
+    kinds: str  # of diagnosis that name it rightly, separated by |
+    chain: tuple[str, ...]
+    edits: dict[str, list[tuple[str, str]]]
+    formulation: Any = field(default_factory=lambda: LpNorm(2.0))
+    loss: str = "hinge"
+    quick: bool = False  # whether `make test` tries it
+    tol: float | None = None
+
+    def check(self, **asked: Any) -> Report:
+        what = {"formulations": [self.formulation], "losses": [self.loss]}
+        return check_solver(self.load(), tol=self.tol, time_limit=6.0, **what, **asked)
+
+    def load(self) -> Solver:
+        """The last solver of the chain, from copies of all of them."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(sys.modules))
+            stack.enter_context(mock.patch.dict(REGISTRY))
+            for name in self.chain:
+                module = self._copy(name, stack)
+        (found,) = [x for x in vars(module).values() if isinstance(x, Solver)]
+        return found
+
+    def _copy(self, name: str, stack: contextlib.ExitStack) -> types.ModuleType:
+        original = importlib.import_module(f"mklopt.solvers.{name}")
+        source = Path(str(original.__file__)).read_text(encoding="utf-8")
+        for old, new in self.edits.get(name, []):
+            assert source.count(old) == 1, f"{old!r} is not one line of {name}.py"
+            source = source.replace(old, new)
+        copy = types.ModuleType(original.__name__)
+        copy.__dict__.update(__package__="mklopt.solvers", __file__=original.__file__)
+        sys.modules[original.__name__] = copy
+        stack.enter_context(mock.patch.object(mklopt.solvers, name, copy))
+        with mock.patch.object(storage, "compiled", compiled_before(original)):
+            exec(compile(source, str(original.__file__), "exec"), copy.__dict__)
+        return copy
+
+
+def compiled_before(original: types.ModuleType) -> Callable:
+    """In place of numba: what it has compiled already; compiled lines stay unedited."""
+    return lambda *a, **k: lambda function: getattr(original, function.__name__)
+
+
+def analytic(
+    name: str, kinds: str, edits: dict[str, list[tuple[str, str]]], **more: Any
+) -> Mutant:
+    return Mutant(name, kinds, WRAPPED, edits, **more)
+
+
+def in_the_machine(*pairs: tuple[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """Edits of the inner machine, and none of the repair that would hide them."""
+    return {"svm": list(pairs), **RAW}
+
+
+QUADRATIC = "    dual = problem.loss.quadratic(problem.y, problem.costs)\n    if dual"
+ROOTS = "plain = reweight(theta, machine.v)"
+PLAIN = ('accelerate: str | None = "newton"', "accelerate: str | None = None")
+MISNAMED = {"gradient with the wrong sign"}  # nothing is left to recognize it by
+
+
+def grouped(M: int) -> Any:
+    """Groups of unequal sizes for any number of kernels, q = 2."""
+    ends = sorted({0, 1, M // 2, M})
+    return VSKL(tuple(tuple(range(a, b)) for a, b in pairwise(ends)), 2.0)
+
+
+def costs(text: str) -> tuple[str, str]:
+    return QUADRATIC, QUADRATIC.replace("problem.costs)", f"{text})")
+
+
+MUTANTS = [
+    analytic(
+        "C divided by n",
+        "other C",
+        in_the_machine(costs("problem.costs / len(problem.y)")),
+        quick=True,
+    ),
+    analytic(
+        "C times n",
+        "other C",
+        in_the_machine(
+            costs("problem.costs * len(problem.y)"),
+            (
+                "domain.restore(alpha, problem.costs,",
+                "domain.restore(alpha, problem.costs * len(problem.y),",
+            ),
+        ),
+    ),
+    analytic(
+        "bias forgotten",
+        "bias missing",
+        in_the_machine(
+            (
+                "domain.restore(alpha, problem.costs, problem.bias)",
+                "domain.restore(alpha, problem.costs, False)",
+            ),
+            ("_smo(K, *dual, problem.bias,", "_smo(K, *dual, False,"),
+            ("_newton(K, dual, problem.bias, alpha)", "_newton(K, dual, False, alpha)"),
+        ),
+        quick=True,
+    ),
+    analytic(
+        "bounds of α forgotten",
+        "other C|dual infeasible",
+        in_the_machine(
+            (
+                "    n, K = len(K), np.ascontiguousarray(K)\n",
+                "    n, K = len(K), np.ascontiguousarray(K)\n"
+                "    dual = dual._replace(low=np.minimum(1e3 * dual.low, 0),"
+                " high=1e3 * dual.high)\n",
+            ),
+            (
+                "domain.restore(alpha, problem.costs, problem.bias)",
+                "domain.restore(alpha, 1e3 * problem.costs, problem.bias)",
+            ),
+        ),
+    ),
+    analytic(
+        "dual not centred",
+        "dual infeasible",
+        {
+            "wrapper": [
+                (
+                    SHOWN,
+                    SHOWN.replace(
+                        "self.point,", "self.point + 0.01 * self.problem.costs,"
+                    ),
+                )
+            ]
+        },
+        quick=True,
+    ),
+    analytic(
+        "label sign dropped",
+        "label sign dropped",
+        {
+            "wrapper": [
+                (SHOWN, SHOWN.replace("self.point,", "self.problem.y * self.point,"))
+            ]
+        },
+        quick=True,
+    ),
+    analytic(
+        "sign of α reversed",
+        "sign reversed",
+        {"wrapper": [(SHOWN, SHOWN.replace("self.point,", "-self.point,"))]},
+    ),
+    analytic(
+        "weights scaled on the way out",
+        "not normalized",
+        {"wrapper": [(SHOWN, SHOWN.replace("self.theta", "2 * self.theta"))]},
+        quick=True,
+    ),
+    analytic(
+        "normalization forgotten",
+        "not normalized",
+        {"analytic": [PLAIN, (ROOTS, "plain = (theta * machine.v) ** (2 / 3)")]},
+    ),
+    analytic(
+        "wrong exponent",
+        "wrong weights|other formulation",
+        {
+            "analytic": [
+                PLAIN,
+                (
+                    ROOTS,
+                    "plain = (theta * machine.v) ** (1 / 3)\n"
+                    "        plain = plain / np.linalg.norm(plain)",
+                ),
+            ]
+        },
+    ),
+    analytic(
+        "weights never updated",
+        "wrong weights|other formulation",
+        {"analytic": [(ROOTS, "plain = theta"), PLAIN]},
+    ),
+    analytic(
+        "weights of the first iterate",
+        "stale weights",
+        {
+            "wrapper": [
+                (
+                    SHOWN,
+                    "self.first = getattr(self, 'first', self.theta)\n        "
+                    + SHOWN.replace("self.theta", "self.first"),
+                )
+            ]
+        },
+    ),
+    analytic(
+        "weights in reverse order",
+        "weights permuted",
+        {"wrapper": [(SHOWN, SHOWN.replace("self.theta", "self.theta[::-1]"))]},
+        quick=True,
+    ),
+    analytic(
+        "last kernel ignored",
+        "kernel ignored",
+        {
+            "wrapper": [
+                (
+                    "grams.quad(self.point), 0.0))\n\n    @property\n    def point",
+                    "grams.quad(self.point), 0.0)) * np.append("
+                    "np.ones(self.problem.grams.M - 1), 0)\n\n"
+                    "    @property\n    def point",
+                )
+            ]
+        },
+        quick=True,
+    ),
+    analytic(
+        "last sample ignored",
+        "sample ignored",
+        {
+            "svm": [
+                (
+                    "    n, K = len(K), np.ascontiguousarray(K)\n",
+                    "    n, K = len(K), np.ascontiguousarray(K)\n"
+                    "    inside = np.arange(n) < n - 1\n"
+                    "    dual = dual._replace(low=np.where(inside, dual.low, 0.0),"
+                    " high=np.where(inside, dual.high, 0.0))\n",
+                )
+            ]
+        },
+    ),
+    analytic(
+        "machine never sharpened",
+        "stale dual",
+        {
+            "wrapper": [
+                ("        self.tol = self.sharpness", "        tol = self.sharpness")
+            ]
+        },
+    ),
+    analytic(
+        "machine cut short",
+        "stale dual",
+        {
+            "wrapper": [
+                (
+                    "svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset",
+                    "svm.solve(self.problem, self.K, budget=20, tol=self.tol, offset",
+                )
+            ]
+        },
+    ),
+    analytic(
+        "new weights with the old α at the end",
+        "stale dual|stopped early",
+        {
+            "analytic": [
+                PLAIN,
+                (
+                    "theta = ahead.step(theta, plain, certificate.relative_gap)",
+                    "before, theta = theta, plain\n"
+                    "        if np.max(np.abs(theta - before)) < 0.02:\n"
+                    "            from .base import Iterate\n"
+                    "            yield Iterate(machine.point, theta)\n"
+                    "            return",
+                ),
+            ]
+        },
+    ),
+    analytic(
+        "C per sample replaced by its mean",
+        "other C",
+        in_the_machine(
+            costs("np.full(len(problem.y), np.mean(problem.costs))"),
+            (
+                "domain.restore(alpha, problem.costs,",
+                "domain.restore(alpha, np.mean(problem.costs) + 0 * problem.y,",
+            ),
+        ),
+    ),
+    analytic(
+        "ε ignored",
+        "other loss",
+        {
+            "svm": [
+                (
+                    "    n, K = len(K), np.ascontiguousarray(K)\n",
+                    "    n, K = len(K), np.ascontiguousarray(K)\n"
+                    "    dual = dual._replace(kink=0 * dual.kink)\n",
+                )
+            ]
+        },
+        loss="eps_insensitive",
+    ),
+    analytic(
+        "float32 leak",
+        "single precision",
+        {
+            "wrapper": [
+                (
+                    "self.K = self.problem.grams.combine(theta)",
+                    "self.K = self.problem.grams.combine(theta)"
+                    ".astype(np.float32).astype(float)",
+                )
+            ]
+        },
+        tol=1e-9,
+    ),
+    analytic(
+        "float32 on the way out",
+        "single precision",
+        {
+            "wrapper": [
+                (
+                    SHOWN,
+                    SHOWN.replace(
+                        "self.point, self.theta",
+                        "self.point.astype(np.float32), self.theta.astype(np.float32)",
+                    ),
+                )
+            ]
+        },
+        tol=1e-9,
+    ),
+    Mutant(
+        "early stop",
+        "stopped early",
+        ("bca", "hessian"),
+        {
+            "hessian": [
+                (
+                    "    while True:\n        certificate = yield",
+                    "    for _ in range(3):\n        certificate = yield",
+                )
+            ]
+        },
+        BlockL1(),
+        quick=True,
+    ),
+    Mutant(
+        "p taken for the exponent of the block norm",
+        "other formulation",
+        ("smo_mkl",),
+        {
+            "smo_mkl": [
+                (
+                    "dual_exponent(block_exponent(formulation.ball))",
+                    "dual_exponent(formulation.ball)",
+                )
+            ]
+        },
+        LpNorm(4 / 3),
+        quick=True,
+    ),
+    Mutant(
+        "q taken for the exponent of the weights",
+        "other formulation",
+        ("interleaved",),
+        {
+            "interleaved": [
+                (
+                    "theta = problem.formulation.weights(",
+                    "theta = type(problem.formulation)(4 / 3).weights(",
+                )
+            ]
+        },
+    ),
+    Mutant(
+        "wrong group index",
+        "wrong groups",
+        ("wrapper", "bca", "hessian", "mirror"),
+        {
+            "bca": [
+                (
+                    "self.owner = owners(groups)",
+                    "self.owner = np.roll(owners(groups), 1)",
+                )
+            ]
+        },
+        grouped,
+    ),
+    Mutant(
+        "one simplex for all groups",
+        "wrong weights|not normalized|wrong groups",
+        ("wrapper", "bca", "hessian", "mirror"),
+        {
+            "mirror": [
+                (
+                    "return np.asarray(lam / oracle.sums(lam)[oracle.owner])",
+                    "return np.asarray(lam / np.sum(lam))",
+                ),
+                ("polish: bool = True", "polish: bool = False"),
+            ]
+        },
+        grouped,
+    ),
+    Mutant(
+        "½ of the squared loss forgotten",
+        "other C",
+        ("lbfgs",),
+        {
+            "lbfgs": [
+                ("0.5 * alpha @ (alpha / C) +", "0.25 * alpha @ (alpha / C) +"),
+                ("slope = alpha / C - y", "slope = 0.5 * alpha / C - y"),
+            ]
+        },
+        loss="squared",
+    ),
+    Mutant(
+        "C and 1/C exchanged",
+        "other C",
+        ("lbfgs",),
+        {
+            "lbfgs": [
+                ("0.5 * alpha @ (alpha / C) +", "0.5 * alpha @ (alpha * C) +"),
+                ("slope = alpha / C - y", "slope = alpha * C - y"),
+            ]
+        },
+        loss="squared",
+    ),
+    Mutant(
+        "step of the prox doubled",
+        "other C",
+        ("forward", "fista"),
+        {
+            "forward": [
+                ("formulation.prox(s, 1 / self.L)", "formulation.prox(s, 2 / self.L)")
+            ]
+        },
+        GroupLasso(),
+        "logistic",
+    ),
+    Mutant(
+        "bias not minimized",
+        "bias missing",
+        ("forward", "fista"),
+        {"forward": [("        if self.problem.bias:", "        if False:")]},
+        LpNorm(2.0),
+        "logistic",
+    ),
+    Mutant(
+        "gradient with the wrong sign",
+        "wrong sign",
+        ("forward", "fista"),
+        {
+            "forward": [
+                (
+                    "at.B + A / self.L, at.KB + image / self.L",
+                    "at.B - A / self.L, at.KB - image / self.L",
+                )
+            ]
+        },
+        GroupLasso(),
+        "logistic",
+    ),
+]
+
+
+def rightly_named(mutant: Mutant, kind: str) -> bool:
+    return kind in mutant.kinds.split("|")
+
+
+QUICK = {"grades": ["easy"], "leave_out": ["twonorm"]}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+def test_an_edit_applies_and_makes_a_solver(mutant):
+    genuine = dict(REGISTRY)
+    assert isinstance(mutant.load(), Solver)
+    assert genuine == REGISTRY  # and the genuine ones are back
+
+
+@pytest.mark.parametrize("name", ["analytic", "smo_mkl", "fista"])
+def test_a_copy_without_an_edit_passes(name):
+    """What a mutant is caught for is its edit, not that it is a copy."""
+    mutant = next(m for m in MUTANTS if m.chain[-1] == name)
+    assert replace(mutant, edits={}).check(**QUICK).passed
+
+
+@pytest.mark.parametrize(
+    "mutant", [m for m in MUTANTS if m.quick], ids=lambda m: m.name
+)
+def test_a_planted_bug_is_caught_and_named_at_once(mutant):
+    found = mutant.check(**QUICK)
+    assert not found.passed, f"{mutant.name} was not caught"
+    assert rightly_named(mutant, found.kind), found
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name)
+def test_every_planted_bug_is_caught_and_most_are_named(mutant):
+    found = mutant.check()
+    assert not found.passed, f"{mutant.name} was not caught"
+    assert rightly_named(mutant, found.kind) or mutant.name in MISNAMED, found
+
+
+def test_there_are_enough_bugs_and_names():
+    assert len(MUTANTS) >= 30 and len({m.name for m in MUTANTS}) == len(MUTANTS)
+    assert sum(m.quick for m in MUTANTS) >= 6
+    assert len(MISNAMED) <= len(MUTANTS) // 10
+    assert not any("not diagnosed" in m.kinds for m in MUTANTS)
+
+
+def print_table(names: list[str]) -> None:
+    """Mutant, problems it failed of those it was given, and what it was called."""
+    for mutant in [m for m in MUTANTS if m.name in names or not names]:
+        found = mutant.check()
+        right = "right" if rightly_named(mutant, found.kind) else "WRONG"
+        caught = f"{len(found.failures)}/{len(found.rows)}"
+        print(f"{mutant.name:44s} {caught:>6s} {right} {found.diagnosis}", flush=True)
+
+
+if __name__ == "__main__":
+    print_table(sys.argv[1:])
