@@ -1,0 +1,90 @@
+"""The main job on a terminal: a bar, one line per solver, the newest runs, failures.
+
+Where the output is no terminal, failures are printed as they come, then the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.box import SIMPLE
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from .ledger import Row
+from .summary import Tally, number, tallies
+
+NEWEST = 5
+
+
+def watch(
+    rows: Iterable[Row], finished: list[Row], total: int, console: Console
+) -> None:
+    """Show rows as they come, on top of those that were there before."""
+    bar = Progress(
+        TextColumn("certify"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    task = bar.add_task("certify", total=total, completed=len(finished))
+    found = list(finished)
+    # The table keeps its height when the terminal is small: the bar comes last.
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        for row in rows:
+            found.append(row)
+            if not row.holds:
+                live.console.print(failure(row))
+            bar.advance(task)
+            if console.is_terminal:
+                live.update(Group(table(tallies(found)), newest(found), bar))
+
+
+def table(tallied: list[Tally]) -> Table:
+    """One line per solver."""
+    found = Table(box=SIMPLE, pad_edge=False)
+    found.add_column("solver", no_wrap=True)
+    for name in (
+        "holds",
+        "fails",
+        "worst gap",
+        "promised",
+        "weights off",
+        "s",
+        "s max",
+    ):
+        found.add_column(name, justify="right", no_wrap=True)
+    for t in tallied:
+        fails = f"[bold red]{t.fails}[/]" if t.fails else "0"
+        numbers = (t.gap, t.tol, t.weight_error)
+        spent = (f"{t.seconds:.1f}", f"{t.longest:.1f}")
+        found.add_row(t.solver, str(t.holds), fails, *map(number, numbers), *spent)
+    return found
+
+
+def newest(rows: list[Row]) -> Table:
+    found = Table(box=None, show_header=False, pad_edge=False)
+    for row in rows[-NEWEST:]:
+        mark = "[green]holds[/]" if row.holds else "[bold red]FAILS[/]"
+        what = f"{row.loss}, {row.formulation}, C={row.C:g}, {row.data}"
+        found.add_row(mark, row.solver, escape(what), f"gap {number(row.gap)}")
+    return found
+
+
+def failure(row: Row) -> str:
+    return (
+        f"[bold red]FAILS[/] {row.solver} on {escape(row.cell)}: {escape(row.reason)}"
+    )
