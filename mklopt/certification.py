@@ -197,8 +197,8 @@ def _warm(solver: str, problem: Problem) -> None:
     if not seen:
         seen.append(True)
         with contextlib.suppress(Exception):  # the run itself will tell
-            solve(problem, solver, max_iter=3, time_limit=1.0)
-        problem.grams.forget()
+            apart = problem.with_(grams=problem.grams.apart())
+            solve(apart, solver, max_iter=3, time_limit=1.0)
 
 
 def shown(part: object, name: str = "") -> str:
@@ -245,7 +245,7 @@ class Choice:
     losses: frozenset[str] = frozenset()
     formulations: frozenset[str] = frozenset()
     data: frozenset[str] = frozenset()  # contract sets by name, or files
-    limit: float = 20.0  # seconds for a run
+    limit: float = 60.0  # seconds for a run
 
     def problems(self) -> list[Cell]:
         found = [*cells(), *(c for name in self._files for c in own_cells(Path(name)))]

@@ -71,7 +71,7 @@ class Row:
         if len(line) > LONGEST:
             raise ValueError(f"it has {len(line)} bytes")
         try:
-            body = json.loads(line, parse_constant=_no_constant)
+            body = json.loads(line.decode(), parse_constant=_no_constant)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         if not isinstance(body, dict) or "checksum" not in body:
