@@ -41,16 +41,25 @@ class OwnCell(Cell):
         return f"{super().name}-{self.content}"
 
     def problem(self) -> Problem:
-        grams, y = read_own(self.path)
+        grams, y = read_own(self.path, self.content)
         y = np.ones(len(y)) if self.loss.labels == "ones" else y
         bias = self.loss.bias_allowed
         return Problem(grams, y, self.loss, self.formulation, self.C, bias)
 
 
+def content_of(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        raise ValueError(f"{path} cannot be certified ({error.strerror})") from None
+
+
 @lru_cache(maxsize=4)
-def read_own(path: Path) -> tuple[GramStack, Array]:
+def read_own(path: Path, content: str) -> tuple[GramStack, Array]:
     """The kernels, proved positive semi-definite, and the labels; or one sentence."""
     try:
+        if content_of(path) != content:
+            raise ValueError("it has changed since the job began")
         arrays = read_arrays(path, most=8 * MOST + (1 << 20))
         K = real_array(arrays["K"], "K", "an (M, n, n) array of numbers")
         y = real_array(arrays["y"], "y", "one number per sample")
@@ -70,8 +79,8 @@ def read_own(path: Path) -> tuple[GramStack, Array]:
 
 def own_cells(path: Path) -> Iterator[Cell]:
     """Every formulation with every loss that takes such labels, at each C."""
-    grams, y = read_own(path)
-    content = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    content = content_of(path)
+    grams, y = read_own(path, content)
     for loss_class in losses_by_name().values():
         if loss_class.labels not in ("ones", kind_of(y)):
             continue

@@ -100,14 +100,14 @@ def read_archive(
     try:
         arrays = read_arrays(path, most=os.path.getsize(path))  # it does not compress
         about = json.loads(arrays.pop("about.json").tobytes())
-        found, described = about["kind"], dict(about["about"])
+        found, described = about["kind"], about["about"]
     except FileNotFoundError:
         raise
     except Exception as error:
         raise ValueError(f"{path} is not a file written by mklopt ({error})") from None
     if found != kind:
         raise ValueError(f"{path} holds a {str(found)[:40]}, not a {kind}")
-    if not all(isinstance(key, str) for key in described) or "columns" in described:
+    if not isinstance(described, dict) or "columns" in described:
         raise ValueError(f"{path} is not a file written by mklopt (its description)")
     return arrays, about
 

@@ -247,8 +247,10 @@ def test_a_wrong_file_gets_one_clear_sentence(tmp_path, arrays, words):
 def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     code = "from mklopt.cli import main; main()"
     words = ("certify", "--jobs", "1", *arguments, "--out", str(folder))
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen([sys.executable, "-c", code, *words], **pipes)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
 
 
 def wait_for(process: subprocess.Popen, folder: Path, rows: int) -> None:

@@ -78,6 +78,7 @@ def test_weights_elsewhere_fail_only_where_they_are_unique(pair):
     )
     sparse = solve(cell.problem(), "analytic", tol=TOL)
     found = STORE.load(cell.problem())
+    assert found is not None
     verdict = judge(sparse, moved(found, weights=2 * found.weights), TOL)
     assert verdict.holds and verdict.weight_error is None
 
