@@ -20,6 +20,7 @@ import importlib
 import json
 import math
 import os
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -132,13 +133,15 @@ class Run:
         )
 
     def _certificate(self, result: Any) -> str:
-        """Write the certificate where the checker knows the pair; its name, or ""."""
+        """Write a certificate where the checker knows the pair; its name, or ""."""
+        save = getattr(result, "save_certificate", None)
+        if save is None:
+            return ""
         name = f"certificates/{self.id}.cert"
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            result.save_certificate(path)
-        except (AttributeError, ValueError):
+            save(self.folder / name)
+        except ValueError:  # a loss or formulation that it does not know
             return ""
         return name
 
@@ -291,8 +294,22 @@ def covering(items: list, aspects: Callable[[Any], set]) -> list:
 # ---- doing it --------------------------------------------------------------------
 
 
-def _do(run: Run) -> Row:
+def _do(run: Run, boss: int) -> Row:
+    _leave_with(boss)
     return run.row()
+
+
+@lru_cache(maxsize=1)
+def _leave_with(boss: int) -> None:
+    """A child of the process that hands out runs ends soon after it, even if killed."""
+
+    def watch() -> None:
+        while os.getppid() == boss:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.getppid() == boss:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -315,8 +332,10 @@ def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row]:
     """The rows as they are finished, by any backend of joblib."""
     from joblib import delayed
 
-    tasks = (delayed(_do)(run) for run in runs)
+    tasks = (delayed(_do)(run, os.getpid()) for run in runs)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())  # joblib's remark on Ctrl-C
+        warnings.filterwarnings("ignore", "(?s).*still being processed by the workers")
         try:
             stack.enter_context(CLUSTERS.get(backend, contextlib.nullcontext)())
             pool, streams = _pool(jobs, backend)

@@ -1,6 +1,7 @@
-"""The main job on a terminal: a bar, one line per solver, the newest runs, failures.
+"""The main job on a terminal: a bar, the newest runs, one line per solver.
 
-Where the output is no terminal, failures are printed as they come, then the table.
+Failures are printed as they come; where there is no terminal, they are all there is
+before the table at the end.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ def watch(
     )
     task = bar.add_task("certify", total=total, completed=len(finished))
     found = list(finished)
-    # The table keeps its height when the terminal is small: the bar comes last.
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         for row in rows:
             found.append(row)
@@ -50,28 +50,20 @@ def watch(
                 live.console.print(failure(row))
             bar.advance(task)
             if console.is_terminal:
-                live.update(Group(table(tallies(found)), newest(found), bar))
+                live.update(Group(bar, newest(found), table(tallies(found))))
 
 
 def table(tallied: list[Tally]) -> Table:
     """One line per solver."""
     found = Table(box=SIMPLE, pad_edge=False)
     found.add_column("solver", no_wrap=True)
-    for name in (
-        "holds",
-        "fails",
-        "worst gap",
-        "promised",
-        "weights off",
-        "s",
-        "s max",
-    ):
+    names = ("holds", "fails", "worst gap", "promised", "weights off", "seconds")
+    for name in names:
         found.add_column(name, justify="right", no_wrap=True)
     for t in tallied:
         fails = f"[bold red]{t.fails}[/]" if t.fails else "0"
-        numbers = (t.gap, t.tol, t.weight_error)
-        spent = (f"{t.seconds:.1f}", f"{t.longest:.1f}")
-        found.add_row(t.solver, str(t.holds), fails, *map(number, numbers), *spent)
+        worst = map(number, (t.gap, t.tol, t.weight_error))
+        found.add_row(t.solver, str(t.holds), fails, *worst, f"{t.seconds:.1f}")
     return found
 
 

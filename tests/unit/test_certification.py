@@ -244,9 +244,9 @@ def test_a_wrong_file_gets_one_clear_sentence(tmp_path, arrays, words):
 # ---- killed, interrupted ------------------------------------------------------------
 
 
-def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def started(folder: Path, *arguments: str, jobs: int = 1) -> subprocess.Popen[str]:
     code = "from mklopt.cli import main; main()"
-    words = ("certify", "--jobs", "1", *arguments, "--out", str(folder))
+    words = ("certify", "--jobs", str(jobs), *arguments, "--out", str(folder))
     return subprocess.Popen(
         [sys.executable, "-c", code, *words],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -261,20 +261,20 @@ def wait_for(process: subprocess.Popen, folder: Path, rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "times", [3, pytest.param(20, marks=pytest.mark.full)], ids=lambda n: f"{n} times"
+    "times, jobs", [(3, 1), pytest.param(20, 2, marks=pytest.mark.full)]
 )
-def test_killed_at_any_moment_it_goes_on_with_every_finished_row(tmp_path, times):
+def test_killed_at_any_moment_it_goes_on_with_every_finished_row(tmp_path, times, jobs):
     rng = np.random.default_rng(times)
     choice = Choice(solvers=frozenset({"hessian"}), data=frozenset({"small"}))
     total = len(choice.runs(tmp_path))
     kept: list[bytes] = []
     for _ in range(times):
-        process = started(tmp_path, *SMALL)
+        process = started(tmp_path, *SMALL, jobs=jobs)
         # Some before the first row, some after a few.
         wait_for(process, tmp_path, len(kept) + int(rng.integers(0, 3)))
         time.sleep(rng.uniform(0, 0.05))
         os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.communicate()  # ends when its workers, too, are gone
         now = lines(tmp_path)
         assert now[: len(kept)] == kept  # nothing lost, nothing changed
         kept = now
