@@ -56,10 +56,10 @@ class Quadratic(NamedTuple):
     low: Array
     high: Array
 
-    def free(self, alpha: Array) -> Array:
-        """The coordinates off their bounds and kinks."""
-        inside = (alpha > self.low) & (alpha < self.high)
-        return np.flatnonzero(inside & ((alpha != 0) | (self.kink == 0)))
+    def free(self, alpha: Array, room: float = 0.0) -> Array:
+        """The coordinates off their bounds and kinks, by more than the room."""
+        inside = (alpha > self.low + room) & (alpha < self.high - room)
+        return np.flatnonzero(inside & ((np.abs(alpha) > room) | (self.kink == 0)))
 
 
 @dataclass(frozen=True)

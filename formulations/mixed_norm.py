@@ -15,6 +15,7 @@ from .base import (
     as_groups,
     check_partition,
     check_range,
+    owners,
 )
 from .norms import (
     INF,
@@ -94,7 +95,7 @@ class SquaredMixedNorm(Formulation):
         return z
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
-        z, owner = self.prox(u, step), self._owner(len(u))
+        z, owner = self.prox(u, step), owners(self.groups)
         used = np.flatnonzero(z > 0)
         if len(used) == 0:
             return np.zeros((0, 0))
@@ -121,13 +122,6 @@ class SquaredMixedNorm(Formulation):
         bend = (r - 1) * price[mine]
         inside = np.diag(bend * share ** (r - 2)) - bend * same * np.outer(slope, slope)
         return inside + np.outer(slope, slope) * Q[np.ix_(mine, mine)]
-
-    def _owner(self, M: int) -> Array:
-        """The group of each kernel."""
-        owner = np.empty(M, int)
-        for j, group in enumerate(self.groups):
-            owner[list(group)] = j
-        return owner
 
     def rounding(self, M: int) -> float:
         return 2 * super().rounding(M)

@@ -31,6 +31,7 @@ _ROOMS = (
     "formulations",
     "gmkl",
     "kernels",
+    "rates",
     "reference",
     "regularizers",
     "solvers",

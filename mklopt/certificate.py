@@ -37,8 +37,13 @@ Array = np.ndarray
 
 
 class Enclosure(NamedTuple):
+    """lower ≤ f* ≤ upper in exact arithmetic, and the two points that show it."""
+
     lower: float
     upper: float
+    alpha: Array  # on a dyadic grid, exactly feasible; the dual point is shrink · alpha
+    shrink: float
+    stretch: float  # the primal point is stretch · (w, b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,13 +259,15 @@ def enclose(certificate: Certificate) -> Enclosure:
     domain = problem.loss.domain(problem.y)
     alpha = domain.exact(certificate.alpha, problem.costs, problem.bias)
     products = _Products(problem, alpha, problem.grams.matvec(alpha), certificate)
-    above, shrink = products.norms_above, certificate.shrink
+    above = products.norms_above
+    top = problem.formulation.reach(above)
+    shrink = min(certificate.shrink, top if top == 1 else top * (1 - 16 * U))
     lower = -_finite(lambda: -_lower(problem, alpha, above, shrink))
     if certificate.coefficients is not None:
         B = certificate.coefficients
         products = _Products(problem, B, problem.grams.apply(B), certificate)
-    upper = _finite(partial(_upper, problem, products, certificate.bias))
-    return Enclosure(lower, upper)
+    upper, stretch = _upper(problem, products, certificate.bias)
+    return Enclosure(lower, upper, alpha, shrink, stretch)
 
 
 def _finite(bound: Callable[[], float]) -> float:
@@ -346,10 +353,8 @@ class _Products:
         return f, error * ROOM, theta * self.norms_above * (1 + 4 * U)
 
 
-def _lower(problem: Problem, alpha: Array, v: Array, shrink: float) -> float:
+def _lower(problem: Problem, alpha: Array, v: Array, s: float) -> float:
     formulation, loss = problem.formulation, problem.loss
-    top = formulation.reach(v)
-    s = min(shrink, top if top == 1 else top * (1 - 16 * U))
     slack = formulation.rounding(problem.grams.M) * U
     penalty = formulation.conjugate(s * v * (1 + 4 * U))
     penalty += slack * abs(penalty)
@@ -362,19 +367,20 @@ def _lower(problem: Problem, alpha: Array, v: Array, shrink: float) -> float:
     return _down(-math.fsum(problem.costs * conjugates * _away(conjugates)) - penalty)
 
 
-def _upper(problem: Problem, products: _Products, bias: Any) -> float:
-    """Σ C V(f) + Ω(u) from above, at w or at a w longer by a hair.
+def _upper(problem: Problem, products: _Products, bias: Any) -> tuple[float, float]:
+    """Σ C V(f) + Ω(u) from above, at w or at a w longer by a hair, and by how much.
 
     Samples on the margin pay C for every rounding error of f; stretching w and b by the
     largest error carries them past it, at a price of that order times Ω.
     """
-    f, error, u = products.predictions(bias)
-    best = _value_above(problem, f, error, u)
-    for times in (1.02, 2.0) if np.max(error) < 1 else ():
-        stretch = 1 + times * float(np.max(error))
-        moved = error * stretch + 2 * U * np.abs(stretch * f)
-        longer = stretch * u * (1 + 4 * U)
-        best = min(best, _value_above(problem, stretch * f, moved, longer))
+    with np.errstate(all="ignore"):  # _finite judges what overflows
+        f, error, u = products.predictions(bias)
+        best = _finite(partial(_value_above, problem, f, error, u)), 1.0
+        for times in (1.02, 2.0) if np.max(error) < 1 else ():
+            stretch = 1 + times * float(np.max(error))
+            moved = error * stretch + 2 * U * np.abs(stretch * f)
+            at = (stretch * f, moved, stretch * u * (1 + 4 * U))
+            best = min(best, (_finite(partial(_value_above, problem, *at)), stretch))
     return best
 
 

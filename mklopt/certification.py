@@ -38,6 +38,7 @@ from .own import own_cells
 from .problem import Problem
 from .reference.contract import STORE, Cell, cells
 from .reference.store import Store
+from .result import Result
 from .run import solve
 from .solvers import solvers
 from .trace import Trace
@@ -132,15 +133,11 @@ class Run:
             **measured,
         )
 
-    def _certificate(self, result: Any) -> str:
+    def _certificate(self, result: Result) -> str:
         """Write a certificate where the checker knows the pair; its name, or ""."""
-        save = getattr(result, "save_certificate", None)
-        if save is None:
-            return ""
         name = f"certificates/{self.id}.cert"
-        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            save(self.folder / name)
+            result.save_certificate(self.folder / name)
         except ValueError:  # a loss or formulation that it does not know
             return ""
         return name

@@ -1,4 +1,4 @@
-"""The command line: `mklopt certify | derive | list`.
+"""The command line: `mklopt certify | derive | list | verify`.
 
 Every command is a thin shell around a function that a script can call as well.
 """
@@ -106,6 +106,18 @@ def certify(
     except (NoBackend, OSError) as error:
         raise click.UsageError(str(error)) from None
     raise SystemExit(0 if holds else 1)
+
+
+@main.command()
+@click.argument("file", type=click.Path())
+def verify(file: str) -> None:
+    """Check a certificate file in exact arithmetic (exit code 0: proved, 2: not).
+
+    Example: mklopt verify sonar.certificate
+    """
+    from .checker import main as check
+
+    raise SystemExit(check([file]))
 
 
 @main.command("list")

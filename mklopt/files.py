@@ -22,7 +22,7 @@ import numpy as np
 Array = np.ndarray
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """Put content in place of whatever the path holds, folders included."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)

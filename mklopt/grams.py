@@ -41,6 +41,24 @@ def gamma(n: int) -> float:
     return n * U / (1 - n * U)
 
 
+def root(K: Array, shift: float = 0.0, drop: float = 1e-13) -> Array:
+    """L with K + δI = L Lᵀ, without the directions that rounding made up."""
+    import scipy.linalg
+
+    values, vectors = scipy.linalg.eigh(K)
+    if values[0] < -1e-8 * max(values[-1], -values[0]):
+        raise ValueError(
+            f"a kernel is not positive semi-definite: its smallest eigenvalue is "
+            f"{values[0]:.3g}, its largest {values[-1]:.3g}; check how it was "
+            "computed, or clip its negative eigenvalues"
+        )
+    values = values + shift
+    keep = values > drop * max(values[-1], 0.0)
+    if not np.any(keep):
+        return np.zeros((len(K), 1))
+    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+
+
 @dataclass
 class _Count:
     passes: float = 0.0

@@ -118,6 +118,12 @@ class Result:
         trace = {f"trace.{k}": v for k, v in self.trace.arrays().items()}
         write_archive(path, {**point, **trace}, about)
 
+    def save_certificate(self, path: str | os.PathLike) -> None:
+        """A file that proves lower ≤ f* ≤ upper; `mklopt verify` checks it exactly."""
+        from .portable import save_certificate
+
+        save_certificate(self.certificate, path)
+
     @classmethod
     def load(cls, path: str | os.PathLike, problem: Problem) -> Result:
         """A saved result for the problem it belongs to, certified afresh."""

@@ -90,7 +90,7 @@ def write_archive(
     note = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     contents: dict[str, Any] = {**arrays, "about.json": note}
     np.savez(buffer, **contents)
-    write_whole(path, buffer.getvalue())
+    write_whole(path, buffer.getbuffer())
 
 
 def read_archive(

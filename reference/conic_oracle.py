@@ -5,6 +5,7 @@
 
 The product of two variables is a cone by 2γs = ½(γ + s)² − ½(γ − s)²:
 ‖(√2 z_j, γ_j − s_j)‖ ≤ γ_j + s_j with ‖z_j‖² the right-hand side.
+Of several attempts the one is taken whose α, made feasible, proves the most.
 Reference: Aflalo et al. (2011), eq. (13).
 """
 
@@ -39,20 +40,29 @@ def conic_oracle(problem: Problem, lam: Array) -> Best:
             f"q = {q}: the oracle is a conic quadratic program for q = ∞ only"
         )
     roots = [np.sqrt(t) * L for t, L in zip(lam, factors(problem.grams))]
+    roots = [np.hstack([roots[k] for k in group]) for group in groups]
     alpha = cp.Variable(problem.shape)
     gamma, s = (cp.Variable(len(groups), nonneg=True) for _ in range(2))
     losses, cones = problem.loss.epigraph(problem.y).support_program(
         -cp.vec(alpha, order="C"), -problem.costs
     )
-    for j, group in enumerate(groups):
-        z = np.hstack([roots[k] for k in group]).T @ alpha
-        both = cp.hstack([np.sqrt(2) * z, gamma[j] - s[j]])
+    for j, root in enumerate(roots):
+        both = cp.hstack([np.sqrt(2) * root.T @ alpha, gamma[j] - s[j]])
         cones.append(cp.norm(both, 2) <= gamma[j] + s[j])
     balance = [cp.sum(alpha) == 0] if problem.bias else []
     objective = cp.Maximize(-losses - cp.sum(s))
     made = cp.Problem(objective, [*cones, *balance, cp.sum(gamma) <= 1])
+    found: list[tuple[float, Best]] = []
     for settings in OPTIONS["CLARABEL"]:
         value = run(Program(made, alpha), "CLARABEL", settings)
-        if value is not None and made.status == "optimal":
-            return Best(value, np.array(alpha.value), np.array(gamma.value))
-    raise RuntimeError(f"no point of the oracle of {problem!r} was found")
+        if value is None:
+            continue
+        point = problem.feasible(np.array(alpha.value))
+        v = [np.linalg.norm(root.T @ point) for root in roots]
+        proved = problem.gain(point) - 0.5 * float(np.sum(v)) ** 2
+        found.append((proved, Best(value, point, np.array(gamma.value))))
+        if abs(value - proved) <= 1e-10 * abs(value):
+            break
+    if not found:
+        raise RuntimeError(f"no point of the oracle of {problem!r} was found")
+    return max(found, key=lambda pair: pair[0])[1]

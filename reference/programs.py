@@ -17,10 +17,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from ..formulations.epigraph import split
-from ..grams import GramStack
+from ..grams import GramStack, root
 from ..problem import Problem
 
 Array = np.ndarray
@@ -48,7 +47,7 @@ class Program:
         return np.array([np.linalg.norm(w[part]) for part in self.slices])
 
 
-def factors(grams: GramStack, drop: float = 1e-13) -> list[Array]:
+def factors(grams: GramStack) -> list[Array]:
     """L_m with K_m = L_m L_mᵀ, without the directions that rounding made up.
 
     Narrow factors make small programs. What is dropped shows in the certificate, which
@@ -58,23 +57,7 @@ def factors(grams: GramStack, drop: float = 1e-13) -> list[Array]:
         given = grams.factors
         if all(L.shape[1] <= L.shape[0] for L in given):
             return list(given)
-    found = []
-    for m, shift in enumerate(grams.shift):
-        K = grams.kernel(m)
-        values, vectors = scipy.linalg.eigh(K)
-        if values[0] < -1e-8 * max(values[-1], -values[0]):
-            raise ValueError(
-                f"a kernel is not positive semi-definite: its smallest eigenvalue is "
-                f"{values[0]:.3g}, its largest {values[-1]:.3g}; check how it was "
-                "computed, or clip its negative eigenvalues"
-            )
-        values = values + shift
-        keep = values > drop * max(values[-1], 0.0)
-        if not np.any(keep):
-            found.append(np.zeros((len(K), 1)))
-        else:
-            found.append(vectors[:, keep] * np.sqrt(values[keep]))
-    return found
+    return [root(grams.kernel(m), shift) for m, shift in enumerate(grams.shift)]
 
 
 def stacked(parts: list[Array]) -> tuple[Array, list[slice]]:

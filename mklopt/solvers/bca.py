@@ -10,15 +10,18 @@ Algorithm (Aflalo et al. 2011, algorithm 2). Block coordinate ascent: the machin
 Σθ_jK_j for α; then γ_j = D_j^{1/(q*+1)} / (Σ D^{q*/(q*+1)})^{1/q*} (proposition 3.3).
 
 For q = ∞ a group whose block norm stays below the largest costs nothing: γ_j → 0,
-K_jα → 0, and w_j is not θ_j Σα_iψ_j for any finite θ_j. Such a group is called silent:
-its θ_j is held, and its w_j = Σ(β_i + θ_jα_i)ψ_j carries explicit coefficients β, the
-multipliers of K_jα = 0, with the step β ← β + θ_jα (method of multipliers).
+K_jα → 0, and w_j is not θ_j Σα_iψ_j for any finite θ_j. Such a group is called silent.
+The ascent approaches this at the rate ‖w_j‖/max ‖w‖. Where θ_j grows beyond reason or
+rounds run out, proximal minimization (spicy.py) of the same problem, with one kernel
+per group, finishes it. It works on factors K_j = L_jL_jᵀ: a group that is not quite
+silent costs max ‖w‖ · ‖L_jᵀα‖, and the root of αᵀK_jα has only half of the digits.
+Every group then has explicit coefficients, w_j = Σβ_jiψ_j, β_j in the range of K_j.
 
-Guarantee. value ≤ G(λ) ≤ value + error: error is the gap of the machine plus the
-Fenchel–Young gap of the outer norm, Ω(u) + Ω*(v) − Σ_j ⟨w_j, Σα_iψ_j⟩ at v = √D. The
-inner product is u_jv_j, u_j = θ_jv_j, but in silent groups, where it is
-(β_j + θ_jα)ᵀ Σ_{k∈j} λ_kK_kα and smaller. An estimate of the rounding of αᵀKα is
-added to it.
+Guarantee. gap = machine + Fenchel–Young gap of the outer norm, Ω(u) + Ω*(v) − ⟨u, v⟩ at
+v = √D, u = θv, or what the proximal method has left; in float64. In exact arithmetic,
+for the kernels as they are stored, |G(λ) − value| ≤ error: the enclosure of
+certificate.py for the penalty `FixedInside`. From factors it is as sharp as float64;
+with silent groups of kernels stored as matrices, as sharp as the square root of that.
 
 The gradient of G is −½θ_jv_k² and, where the free coordinates F of α do not change,
 with E = ∂θ/∂D and c_j = (K_jα)_F,
@@ -29,24 +32,56 @@ with E = ∂θ/∂D and c_j = (K_jα)_F,
 
 from __future__ import annotations
 
-import time
-from typing import Any
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..certificate import Certificate
-from ..formulations.base import Groups, owners
+from ..certificate import Certificate, certify
+from ..formulations.base import Formulation, Groups, owners
 from ..formulations.block_norm import BlockNorm
+from ..grams import GramStack, root
 from ..problem import Problem
 from . import svm
-from .base import Iterate
+from .base import Iterate, Steps
+from .spicy import spicy
 from .wrapper import Machine
 
 Array = np.ndarray
-EPS = 2.0**-52
-MOST, PATIENCE = 500, 0.3  # rounds and seconds in one call
-SILENT = 1e4  # θ_j above this many times the smallest …
-BELOW = 0.99  # … and a norm below this part of the largest: a silent group
+MOST = 500  # rounds for one λ …
+PATIENT = 50  # … and for q = ∞, before the proximal method takes over
+OFTEN = 10  # rounds between two iterates that are shown
+STEPS = 150  # steps of Newton's method in the proximal method
+STEEP = 1e5  # θ_j above this many times the smallest: a silent group
+FLOOR = 1e-12  # a relative gap below which there is only rounding
+
+
+@dataclass(frozen=True)
+class FixedInside(Formulation):
+    """Ω(u) = ½ (Σ_j (Σ_{k∈j} u_k²/λ_k)^q)^{1/q}: λ is held inside the groups."""
+
+    groups: Groups
+    q: float
+    lam: tuple[float, ...]
+    exact: ClassVar[bool] = True
+
+    @property
+    def outer(self) -> BlockNorm:
+        return BlockNorm(2 * self.q)
+
+    def _across(self, squares: Array) -> Array:
+        return np.sqrt(np.bincount(owners(self.groups), squares))
+
+    def value(self, u: Array) -> float:
+        lam = np.array(self.lam)
+        if np.any(u[lam == 0] > 0):
+            return np.inf
+        squares = u**2 / np.where(lam > 0, lam, 1.0)
+        return self.outer.value(self._across(squares))
+
+    def conjugate(self, v: Array) -> float:
+        return self.outer.conjugate(self._across(np.array(self.lam) * v**2))
 
 
 class Oracle:
@@ -60,40 +95,51 @@ class Oracle:
         alpha: Array | None = None,
         sharpness: float = 1e-3,
     ):
-        self.problem, self.outer, J = problem, BlockNorm(2 * q), len(groups)
-        self.owner = owners(groups)
+        self.problem, self.groups, self.q = problem, groups, q
+        self.outer, self.owner = BlockNorm(2 * q), owners(groups)
         self.machine = Machine(problem, alpha, sharpness)
-        self.wanted, self.rounds, self.patience = 10 * self.machine.tol, 0, PATIENCE
-        self.theta = self.outer.dual_weights(np.ones(J))
-        self.beta = np.zeros((J, problem.grams.n))  # of silent groups
-        self.silent = np.zeros(J, bool)
+        self.wanted, self.rounds = 10 * self.machine.tol, 0
+        self.theta = self.outer.dual_weights(np.ones(len(groups)))
+        self.held = np.zeros(len(groups), bool)  # groups whose θ grows no further
+        self.beta: Array | None = None  # (J, n), where θ does not say it all
+        self.found: Any = None  # the last of the proximal method, to begin the next
 
     def sums(self, per_kernel: Array) -> Array:
         """Sums over each group."""
-        return np.bincount(self.owner, per_kernel, minlength=len(self.theta))
+        return np.bincount(self.owner, per_kernel, minlength=len(self.groups))
 
-    def solve(self, lam: Array) -> None:
+    def solve(self, lam: Array) -> Steps:
         """Algorithm 2, until the error across groups is as small as wanted.
 
-        Where machines take long it ends early, so that a limit on time can be kept.
+        Yields now and then on the way, so that a limit on time can be kept.
         """
-        self.lam, begun = lam, time.perf_counter()
-        for _ in range(MOST):
-            if self.rounds:
-                self._advance()
-            self.machine.solve(self.weights, self._offset())
-            self.rounds += 1
-            late = time.perf_counter() - begun > self.patience
-            if late or self.apart <= self.wanted:
+        self.lam, never = lam, len(self.groups) == 1 or self.q < np.inf
+        for count in range(1, MOST + 1):
+            self.round()
+            if self.apart <= self.wanted:
                 return
+            if not never and (np.any(self.held) or count >= PATIENT):
+                yield from self._finish()
+                return
+            if count % OFTEN == 0:
+                yield self.iterate()
 
-    def _advance(self) -> None:
-        """Proposition 3.3; silent groups keep their θ and move on in β."""
-        theta = self.outer.reweight(self.theta, np.sqrt(self.D))
-        if self.outer.q == np.inf and len(theta) > 1:
-            theta = self._listen(theta)
-            self.beta[self.silent] += np.outer(self.theta, self.alpha)[self.silent]
-        self.theta = np.where(self.silent, self.theta, theta)
+    def round(self) -> None:
+        """Proposition 3.3, and the machine; for q = ∞ no θ_j grows beyond STEEP."""
+        if self.rounds:
+            self.theta = self.outer.reweight(self.theta, np.sqrt(self._squares))
+        if self.q == np.inf:
+            most = STEEP * np.min(self.theta)
+            self.held = self.theta > most
+            self.theta = np.minimum(self.theta, most)
+        self.machine.solve(self.weights)
+        self.beta, self.D = None, self._squares
+        self.rounds += 1
+
+    @property
+    def _squares(self) -> Array:
+        """D as the stack has it."""
+        return self.sums(self.lam * self.machine.v**2)
 
     @property
     def alpha(self) -> Array:
@@ -105,47 +151,56 @@ class Oracle:
         return np.asarray(self.lam * self.theta[self.owner])
 
     @property
-    def D(self) -> Array:
-        return self.sums(self.lam * self.machine.v**2)
-
-    @property
     def value(self) -> float:
         """max over γ of f_λ(α, γ): a lower bound of G(λ)."""
         return self.problem.gain(self.alpha) - self.outer.conjugate(np.sqrt(self.D))
 
     @property
-    def norms(self) -> Array:
-        """√Σ_{k∈j} ‖w_k‖²/λ_k of each group."""
-        found = self.theta * np.sqrt(self.D)
-        if np.any(self.silent):
-            found[self.silent] = self._explicit_norms()[self.silent]
-        return found
+    def apart(self) -> float:
+        """The Fenchel–Young gap of the outer norm."""
+        v = np.sqrt(self.D)
+        both = self.outer.value(self.theta * v) + self.outer.conjugate(v)
+        return max(both - float(self.theta @ self.D), 0.0)
+
+    @property
+    def gap(self) -> float:
+        """How far value may be below G(λ), in float64."""
+        if self.beta is not None:
+            return float(self.found.certificate.gap)
+        return self.machine.gap + self.apart
+
+    @property
+    def bounds(self) -> Certificate:
+        """lower ≤ G(λ) ≤ upper, in exact arithmetic."""
+        held = FixedInside(self.groups, self.q, tuple(self.lam.tolist()))
+        problem, alpha = self.problem.with_(formulation=held), self.alpha
+        if self.beta is None:
+            return certify(problem, alpha, self.weights, remembered=True)
+        return certify(problem, alpha, coefficients=self.coefficients())
 
     @property
     def error(self) -> float:
-        """How far value may be below G(λ)."""
-        size, K = np.abs(self.alpha), np.abs(self.machine.K)
-        rounding = EPS * float(size @ K @ size)  # counts where θ_j is very large
-        return self.machine.gap + self.apart + rounding
-
-    @property
-    def apart(self) -> float:
-        """The Fenchel–Young gap of the outer norm."""
-        u, v, inner = self.norms, np.sqrt(self.D), self.theta * self.D
-        if np.any(self.silent):
-            inner = inner + np.where(self.silent, self._explicit_products(), 0.0)
-        gap = self.outer.value(u) + self.outer.conjugate(v) - float(np.sum(inner))
-        return max(gap, 0.0)
+        """|G(λ) − value| is at most this."""
+        lower, upper = self.bounds.enclosure[:2]
+        return max(upper - self.value, self.value - lower)
 
     @property
     def slope(self) -> Array:
         """∂G/∂λ at α and the best γ for it."""
         theta = self.outer.reweight(self.theta, np.sqrt(self.D))
-        return np.asarray(-0.5 * theta[self.owner] * self.machine.v**2)
+        stored = self._squares  # D itself, but in silent groups, where it is sharper
+        share = np.divide(self.D, stored, out=np.zeros_like(stored), where=stored > 0)
+        return np.asarray(-0.5 * (theta * share)[self.owner] * self.machine.v**2)
+
+    def coefficients(self) -> Array:
+        """(M, n): w_k = Σ_i coefficients[k, i] ψ_k(x_i)."""
+        if self.beta is None:
+            return np.multiply.outer(self.weights, self.alpha)
+        return np.asarray(self.lam[:, None] * self.beta[self.owner])
 
     def iterate(self, **more: Any) -> Iterate:
         info = {"svm_solves": self.machine.solves, "rounds": self.rounds, **more}
-        if not np.any(self.silent):
+        if self.beta is None:
             return Iterate(self.alpha, self.weights, info=info)
         return Iterate(self.alpha, coefficients=self.coefficients(), info=info)
 
@@ -156,47 +211,58 @@ class Oracle:
 
     # ---- silent groups -------------------------------------------------------------
 
-    def coefficients(self) -> Array:
-        """(M, n): w_k = Σ_i coefficients[k, i] ψ_k(x_i)."""
-        explicit = self.lam[:, None] * self.beta[self.owner]
-        return explicit + np.multiply.outer(self.weights, self.alpha)
+    def _finish(self) -> Steps:
+        """Proximal minimization, one kernel per group."""
+        factors, before = self._factors(), (self.rounds, self.machine.solves)
+        problem = self.problem.with_(
+            grams=GramStack.from_factors(factors), formulation=self.outer
+        )
+        steps, best, shown = spicy.steps(problem, start=self.found), None, 0
+        certificate: Any = None
+        while True:
+            iterate = steps.send(certificate)
+            B: Any = iterate.coefficients
+            certificate = certify(
+                problem, iterate.dual, coefficients=B, remembered=True
+            )
+            best = certificate if best is None else certificate.best_of(best)
+            taken = iterate.info.get("svm_solves", 0)
+            self.rounds, self.machine.solves = (b + taken for b in before)
+            enough = max(self.wanted, FLOOR * abs(best.primal))
+            if best.gap <= enough or taken >= STEPS:
+                break
+            if taken >= shown + OFTEN:
+                self._adopt(best, factors)
+                yield self.iterate()
+                shown = taken
+        steps.close()
+        self._adopt(best, factors)
 
-    def _offset(self) -> Array | None:
-        """What the explicit parts predict."""
-        if not np.any(self.silent):
-            return None
-        which = np.flatnonzero(self.silent[self.owner])
-        B = self.lam[which, None] * self.beta[self.owner[which]]
-        return np.sum(self.problem.grams.subset(which).apply(B), axis=0)
+    def _adopt(self, best: Certificate, factors: list[Array]) -> None:
+        """α, θ and β of what the proximal method has found."""
+        alpha = best.shrink * best.alpha
+        v = np.array([np.linalg.norm(L.T @ alpha) for L in factors])
+        least = np.max(v) / STEEP
+        self.D, self.held = v**2, v <= least
+        self.theta = self.outer.dual_weights(np.maximum(v, least))
+        pairs = zip(factors, best.expansion)
+        self.beta = np.stack([_in_range(L, L.T @ beta) for L, beta in pairs])
+        self.machine.adopt(alpha, self.weights)
+        self.found = SimpleNamespace(
+            weights=self.theta, dual=alpha, bias=best.bias, certificate=best
+        )
 
-    def _explicit_products(self) -> Array:
-        """β_jᵀ Σ_{k∈j} λ_kK_kα."""
-        which = np.flatnonzero(self.silent[self.owner] & (self.lam > 0))
-        image = self.problem.grams.subset(which).matvec(self.alpha)
-        products = np.zeros(len(self.lam))
-        explicit = self.beta[self.owner[which]]
-        products[which] = self.lam[which] * np.sum(explicit * image, axis=1)
-        return self.sums(products)
-
-    def _explicit_norms(self) -> Array:
-        which = np.flatnonzero(self.silent[self.owner] & (self.lam > 0))
-        whole = (self.beta + np.outer(self.theta, self.alpha))[self.owner]
-        image = self.problem.grams.subset(which).apply(whole[which])
-        squares = np.zeros(len(self.lam))
-        squares[which] = self.lam[which] * np.sum(whole[which] * image, axis=1)
-        return np.sqrt(np.maximum(self.sums(squares), 0.0))
-
-    def _listen(self, theta: Array) -> Array:
-        """Find the silent groups; the θ of those on the way there grows no further."""
-        norms, low = self.norms, np.min(self.theta)
-        loud = np.max(norms[~self.silent])
-        back = self.silent & (norms >= loud)
-        self.beta[back] = 0.0
-        below = norms < BELOW * loud
-        self.silent = (self.silent & ~back) | (below & (self.theta > SILENT * low))
-        # Above 100 · SILENT a norm θ√D is rounding: such a group is silent, too.
-        most = np.where(below, 10 * SILENT, 100 * SILENT) * low
-        return np.minimum(theta, most)
+    def _factors(self) -> list[Array]:
+        """L_j with Σ_{k∈j} λ_kK_k = L_jL_jᵀ."""
+        given, found = self.problem.grams.factors, []
+        for j, group in enumerate(self.groups):
+            used = [k for k in group if self.lam[k] > 0]
+            if given is not None:
+                found.append(np.hstack([np.sqrt(self.lam[k]) * given[k] for k in used]))
+            else:
+                own = np.where(self.owner == j, self.lam, 0.0)
+                found.append(root(self.problem.grams.combine(own)))
+        return found
 
     # ---- second order --------------------------------------------------------------
 
@@ -230,5 +296,10 @@ class Oracle:
         E = self.theta[:, None] * E / (2 * D)
         if self.outer.q == 2 or len(D) == 1:
             return np.zeros_like(E)
-        E[self.silent] = E[:, self.silent] = 0.0
+        E[self.held] = E[:, self.held] = 0.0
         return np.asarray(0.5 * (E + E.T))
+
+
+def _in_range(L: Array, w: Array) -> Array:
+    """The shortest β with Lᵀβ = w."""
+    return np.asarray(np.linalg.lstsq(L.T, w, rcond=1e-12)[0])

@@ -44,7 +44,7 @@ def hessian(problem: Problem, *, start: Any = None) -> Steps:
 def newton(oracle: Oracle, theta: Array) -> Steps:
     """Newton steps on a product of simplices, from θ on."""
     theta = _clean(theta, oracle)
-    oracle.solve(theta)
+    yield from oracle.solve(theta)
     while True:
         certificate = yield oracle.iterate()
         oracle.heed(certificate)
@@ -62,8 +62,8 @@ def newton(oracle: Oracle, theta: Array) -> Steps:
         falls = float(slope @ step)
         for _ in range(30):
             trial = _clean(theta + t * step, oracle)
-            oracle.solve(trial)
-            if value + 1e-4 * t * falls + oracle.error >= oracle.value:
+            yield from oracle.solve(trial)
+            if value + 1e-4 * t * falls + oracle.gap >= oracle.value:
                 break
             certificate = yield oracle.iterate()
             oracle.heed(certificate)

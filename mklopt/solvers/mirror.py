@@ -72,7 +72,7 @@ def mirror(
     shown = Yielded(problem, iterate)
     lam = theta / oracle.sums(theta)[oracle.owner]
     for t in count(1):
-        oracle.solve(lam)
+        yield from oracle.solve(lam)
         slope, s = oracle.slope, rule.length(t, oracle)
         certificate = yield shown.point(oracle, t, s, lam=lam, slope=slope)
         oracle.heed(certificate)
@@ -163,7 +163,8 @@ class Yielded:
         self.w = np.zeros((problem.grams.M, problem.grams.n))
 
     def point(self, oracle: Oracle, t: int, s: float, **more: Any) -> Iterate:
-        last = oracle.iterate(error=oracle.error, value=oracle.value, step=s, **more)
+        more |= {"value": oracle.value, "bounds": oracle.bounds, "step": s}
+        last = oracle.iterate(**more)
         if self.which == "last":
             return last
         self.total += s

@@ -15,7 +15,6 @@ what it is for.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator
 from typing import Any
 
@@ -27,6 +26,7 @@ from .base import Iterate, Steps, beginning, solver
 from .wrapper import Machine
 
 Array = np.ndarray
+OFTEN = 10  # machines between two iterates that are shown
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
@@ -95,10 +95,9 @@ def golden_section(
 ) -> Generator[Iterate, Certificate, float]:
     """A step in [0, reach] where J is smallest, to 0.2 % of its length.
 
-    Yields where machines take long, so that a limit on time can be kept.
+    Yields now and then, so that a limit on time can be kept.
     """
-    values, begun = {0.0: value}, time.perf_counter()
-
+    values = {0.0: value}
     low, high = 0.0, reach
     for _ in range(20):
         width = high - low
@@ -107,9 +106,8 @@ def golden_section(
             if t not in values:
                 machine.solve(np.maximum(theta + t * direction, 0.0))
                 values[t] = machine.J
-            if time.perf_counter() - begun > 0.3:
-                yield machine.iterate()
-                begun = time.perf_counter()
+                if len(values) % OFTEN == 0:
+                    yield machine.iterate()
         low, high = (low, second) if values[first] < values[second] else (first, high)
         best = min(values, key=lambda t: values[t])
         if best > 0 and high - low < 0.002 * best:

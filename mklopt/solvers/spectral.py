@@ -31,7 +31,6 @@ for sets that are given coordinate by coordinate, such as d ≥ 0.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -39,6 +38,7 @@ import numpy as np
 
 Array = np.ndarray
 LEAST = 1e-4  # of the largest: how fast a parameter may leave 0
+OFTEN = 10  # trials of a long search, after which it shows one
 SMALL = 1e-8  # steps below it: the gradient is wrong, not the step
 
 
@@ -89,7 +89,6 @@ def descend(
         point = Point(d, value, slope, d - target)
         yield point
         t, trials = 1.0, 0
-        begun = time.perf_counter()
         while True:
             trial = d - t * point.move
             new = objective.value(trial)
@@ -99,9 +98,8 @@ def descend(
             t = parabola(t, new - value, point.falls)
             if t < SMALL:
                 break
-            if time.perf_counter() - begun > 0.3:
+            if trials % OFTEN == 0:
                 yield Point(trial, new, objective.gradient(), point.move)
-                begun = time.perf_counter()
         if t < SMALL:
             objective.sharpen()
             value, slope = objective.value(d), objective.gradient()

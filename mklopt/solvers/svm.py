@@ -50,17 +50,11 @@ def solve(
     *,
     tol: float = 0.0,
     budget: int | None = None,
-    offset: Array | None = None,
 ) -> Solution:
-    """The machine of `problem` on the kernel K, until gap ≤ tol or out of moves.
-
-    offset: predictions that others have made already; the machine adds to them
-    """
+    """The machine of `problem` on the kernel K, until gap ≤ tol or out of moves."""
     dual = problem.loss.quadratic(problem.y, problem.costs)
     if dual is None:
         raise ValueError(f"the dual of {problem.loss.name} is not quadratic")
-    if offset is not None:
-        dual = dual._replace(linear=dual.linear - offset)
     if np.all(np.isinf(dual.low)) and not np.any(dual.kink):
         return _ridge(K, dual, problem.bias)
     n, K = len(K), np.ascontiguousarray(K)

@@ -20,6 +20,7 @@ from . import svm
 from .base import Iterate
 
 Array = np.ndarray
+NEAR = 1e-7  # of the largest |α_i|: so far off a bound is on it
 
 
 class Machine:
@@ -35,13 +36,17 @@ class Machine:
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
 
-    def solve(self, theta: Array, offset: Array | None = None) -> Array:
+    def solve(self, theta: Array) -> Array:
         """α at θ: one combine, and no other pass."""
-        self.theta = theta
-        self.K = self.problem.grams.combine(theta)
-        found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset=offset)
-        self.alpha, self.gap = self.problem.feasible(found.alpha), found.gap
-        self.solves += 1
+        K = self.problem.grams.combine(theta)
+        found = svm.solve(self.problem, K, self.alpha, tol=self.tol)
+        self.gap, self.solves = found.gap, self.solves + 1
+        return self.adopt(self.problem.feasible(found.alpha), theta)
+
+    def adopt(self, alpha: Array, theta: Array) -> Array:
+        """Go on from an α that was found elsewhere."""
+        self.theta, self.K = theta, self.problem.grams.combine(theta)
+        self.alpha = alpha
         self.__dict__.pop("v", None)
         return self.alpha
 
@@ -76,7 +81,8 @@ class Machine:
     @property
     def free(self) -> Array:
         """The coordinates of α off bounds and kinks."""
-        return self.quadratic.free(self.point)
+        room = NEAR * float(np.max(np.abs(self.point), initial=0.0))
+        return self.quadratic.free(self.point, room)
 
     def system(self, free: Array) -> Array:
         """Σθ_mK_m + ridge on the free coordinates."""

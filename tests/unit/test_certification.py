@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from mklopt import certification
 from mklopt.certification import REFERENCE, Certification, Choice, covering, thinned
+from mklopt.checker import check
 from mklopt.cli import main
 from mklopt.formulations import formulations, losses_by_name
 from mklopt.solvers import solvers
@@ -103,6 +104,8 @@ def test_certify_leaves_rows_a_summary_and_a_page(tmp_path):
     assert row["trace"]["gap"][-1] == float(f"{row['gap']:.4g}")
     assert "| hessian | 1 | 0 |" in (tmp_path / "summary.md").read_text("utf-8")
     assert row["id"] in (tmp_path / "report.html").read_text("utf-8")
+    proved = check((tmp_path / row["certificate"]).read_bytes())
+    assert (proved["lower"], proved["upper"]) == (row["lower"], row["upper"])
     before = lines(tmp_path)
     assert "1 of them are done already" in certify(
         *TINY, "--data", "small", "--out", str(tmp_path)
