@@ -327,7 +327,7 @@ class NoBackend(ValueError):
 
 def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row]:
     """The rows as they are finished, by any backend of joblib."""
-    from joblib import delayed
+    from joblib import Parallel, delayed, parallel_config
 
     tasks = (delayed(_do)(run, os.getpid()) for run in runs)
     with contextlib.ExitStack() as stack:
@@ -335,24 +335,16 @@ def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row]:
         warnings.filterwarnings("ignore", "(?s).*still being processed by the workers")
         try:
             stack.enter_context(CLUSTERS.get(backend, contextlib.nullcontext)())
-            pool, streams = _pool(jobs, backend)
+            stack.enter_context(parallel_config(backend, n_jobs=jobs))
         except (ImportError, ValueError) as error:
             raise NoBackend(f"backend {backend!r} cannot be used: {error}") from None
-        if streams:
+        pool = None
+        with contextlib.suppress(ValueError):  # some backends return lists only
+            pool = Parallel(batch_size=1, return_as="generator_unordered")
+        if pool is not None:
             yield from pool(tasks)
         while batch := list(islice(tasks, 4 * jobs)):
-            yield from pool(batch)
-
-
-def _pool(jobs: int, backend: str) -> tuple[Any, bool]:
-    """Workers, and whether they hand on results one by one; some return lists only."""
-    from joblib import Parallel
-
-    options: dict[str, Any] = {"n_jobs": jobs, "backend": backend, "batch_size": 1}
-    pool = Parallel(**options)
-    with contextlib.suppress(ValueError):
-        return Parallel(**options, return_as="generator_unordered"), True
-    return pool, False
+            yield from Parallel(batch_size=1)(batch)
 
 
 class Certification:

@@ -27,18 +27,16 @@ def certify_everything(
 
     console = console or Console()
     console.print(_beginning(job))
-    whole = False
     try:
         watch(job.run(jobs, backend), job.rows, len(job.runs), console)
-        whole = True
     except KeyboardInterrupt:
         console.print("[bold]interrupted[/]: the same command goes on from here")
-    finally:
-        write_report(job)
-        console.print(table(tallies(job.rows)))
-        console.print(outcome(job.rows, len(job.runs)))
-        console.print(f"report: {escape(str(job.folder / 'report.html'))}")
-    return whole and all(row.holds for row in job.rows)
+    rows, planned = job.rows, len(job.runs)
+    write_report(job)
+    console.print(table(tallies(rows)))
+    console.print(outcome(rows, planned))
+    console.print(f"report: {escape(str(job.folder / 'report.html'))}")
+    return len(rows) == planned and all(row.holds for row in rows)
 
 
 def _beginning(job: Certification) -> str:
