@@ -29,7 +29,7 @@ test-all: install
 	$(ONE) $(BIN)/python -m pytest -q -n $(JOBS)
 
 certify: install
-	$(ONE) $(BIN)/mklopt certify --jobs $(JOBS)
+	$(ONE) $(BIN)/mklopt certify --quick --jobs $(JOBS) $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -20,9 +20,10 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from .badness import Case, distance, machine
@@ -94,8 +95,6 @@ class Report:
 
     def show(self, console: Any) -> None:
         """The table, the diagnoses, the most frequent first, and one sentence."""
-        from .report import verdicts
-
         for table in verdicts(self.rows):
             console.print(table)
         say = partial(console.print, markup=False, highlight=False)
@@ -241,3 +240,23 @@ def _certified(problem: Problem, point: Point) -> Certificate:
     if point.coefficients is not None:
         return certify(problem, dual, coefficients=point.coefficients)
     return certify(problem, dual, point.weights)
+
+
+def verdicts(rows: Sequence[Row]) -> Iterator[Any]:
+    """A table for each loss and formulation."""
+    from rich.markup import escape
+
+    from .tables import mark, plain_table
+
+    numbers = ("gap", "above", "below", "α off", "s")
+    for pair, some in groupby(rows, key=lambda row: (row.loss, row.formulation)):
+        title = f"{escape(', '.join(pair))}: certified gap, primal above and dual below"
+        found = plain_table(f"{title} f*", ("", "problem"), numbers)
+        for grade, group in groupby(some, key=lambda row: row.grade):
+            found.add_section()
+            found.add_row("", f"[bold]{grade}[/]")
+            for row in group:
+                values = (row.gap, row.above, row.below, row.infeasible)
+                cells = (*(f"{x:.1e}" for x in values), f"{row.seconds:.1f}")
+                found.add_row(mark(row.passed), f"  {escape(row.problem)}", *cells)
+        yield found

@@ -37,9 +37,11 @@ from typing import Any
 import numpy as np
 
 from .arrays import real_array
+from .files import read_arrays
 from .openml import Table, fetch
 
 Array = np.ndarray
+MEGABYTE = 1 << 20
 KINDS: dict[str, Callable[[Array], Array]] = {
     "binary": lambda y: np.abs(y) == 1,
     "classes": lambda y: (y == np.rint(y)) & (y >= 0),
@@ -319,9 +321,11 @@ def _built_in(name: str) -> Dataset:
 def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
     wanted = ", ".join([*(view or "X" for view in table.ids), "y"])
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive}
-    except Exception as error:  # whatever a broken archive may raise
+        # Twice what the table takes, and room for headers and a few more arrays.
+        arrays = read_arrays(
+            path, most=16 * (table.shape[1] + 1) * table.shape[0] + MEGABYTE
+        )
+    except (OSError, ValueError) as error:
         raise ValueError(
             f"{path} is not a NumPy archive of plain numbers ({error}); write it again "
             f"with numpy.savez, with the arrays {wanted}"

@@ -277,6 +277,12 @@ class GramStack:
             part._whole = (self, index)
         return part
 
+    def apart(self) -> GramStack:
+        """The same kernels, uncopied, with a count and a memory of their own."""
+        stack = GramStack.__new__(GramStack)
+        stack._become(self._store, self._index, self.shift, self.proof)
+        return stack
+
     def full(self) -> GramStack:
         """The same kernels in full storage, for a solver that reads them by rows."""
         if self.storage == "full":

@@ -28,7 +28,7 @@ from .formulations.lp_norm import LpNorm
 from .formulations.norms import INF, block_exponent
 from .grams import GramStack
 from .problem import Problem
-from .report import shown
+from .tables import shown
 from .trial import Point
 
 Array = np.ndarray

@@ -20,9 +20,9 @@ import numpy as np
 
 from .certificate import Certificate, certify
 from .checker import FORMAT, Claim, Refused
+from .files import write_whole
 from .formulations.domains import grid_of
 from .problem import Problem, describe
-from .trace import write_whole
 
 Array = np.ndarray
 

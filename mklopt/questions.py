@@ -22,8 +22,8 @@ from .formulations.lp_norm import LpNorm
 from .problem import Problem
 from .problem import _loss as find_loss
 from .reference.graded import GRADED, GRADES, Graded
-from .report import shown
 from .solvers import Solver, solvers
+from .tables import shown
 
 TOL = 1e-6
 FIRST = ("LpNorm", "BlockL1", "GroupLasso", "VSKL", "Tikhonov")  # what is tried first,

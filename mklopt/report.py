@@ -1,170 +1,72 @@
-"""Tables for people: the main job and the list of rooms."""
+"""What people see: the main job from beginning to end, and the list of rooms."""
 
 from __future__ import annotations
 
+import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from itertools import groupby
-from typing import Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
-from .reference.contract import Cell
+from .files import write_whole
 
-
-@dataclass(frozen=True)
-class Row:
-    """One formulation × loss, solved and checked."""
-
-    formulation: str
-    loss: str
-    lower: float
-    upper: float
-    gap: float  # relative width of the enclosure
-    duality: float  # |derived dual − interval|, relative
-    solver: str
-    seconds: float
-    theorem: bool
-
-    def passed(self, tol: float) -> bool:
-        return 0 <= self.gap <= tol and self.duality <= tol
-
-
-def check(cell: Cell) -> Row:
-    """Primal program, derived dual program, and the interval that judges both."""
-    from . import reference
-
-    problem = cell.problem()
-    start = time.perf_counter()
-    found = reference.solve(problem)
-    derived = reference.solve_dual(problem)
-    below, above = found.lower - derived.value, derived.value - found.upper
-    return Row(
-        formulation=shown(cell.formulation),
-        loss=shown(cell.loss, cell.loss.name),
-        lower=found.lower,
-        upper=found.upper,
-        gap=found.relative_gap,
-        duality=max(below, above, 0.0) / abs(found.upper),
-        solver=found.solver,
-        seconds=time.perf_counter() - start,
-        theorem=not found.certificate.assumptions,
-    )
-
-
-def shown(part: object, name: str = "") -> str:
-    """A formulation or loss with its parameters, short enough for a table."""
-
-    def short(value: object) -> str:
-        if isinstance(value, float):
-            return f"{value:.4g}"
-        text = str(value).replace(" ", "")
-        return text if len(text) <= 12 else "…"
-
-    pairs = [f"{f.name}={short(getattr(part, f.name))}" for f in fields(part)]  # type: ignore[arg-type]
-    return f"{name or type(part).__name__}({', '.join(pairs)})"
+if TYPE_CHECKING:
+    from .certification import Certification
 
 
 def certify_everything(
-    jobs: int,
-    losses: Iterable[str] = (),
-    kinds: Iterable[str] = (),
-    tol: float = 1e-8,
-    console: Console | None = None,
+    job: Certification, jobs: int, backend: str, console: Console | None = None
 ) -> bool:
-    """Run the main job; print the table; True when every cell holds."""
-    from joblib import Parallel, delayed
-
-    from .reference.contract import small_cells
+    """Run what is left of the main job and write its report; True when all holds."""
+    from .live import table, watch
+    from .summary import outcome, tallies
 
     console = console or Console()
-    losses, kinds = set(losses), set(kinds)
-    todo = [
-        cell
-        for cell in small_cells()
-        if (not losses or cell.loss.name in losses)
-        and (not kinds or type(cell.formulation).__name__ in kinds)
-    ]
-    console.print(
-        f"{len(todo)} pairs of loss and formulation, n = 40, M = 6: primal against the "
-        "dual derived from the declarations"
-    )
-    rows = []
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress("certify", *columns, console=console) as progress:
-        task = progress.add_task("certify", total=len(todo))
-        pool = Parallel(n_jobs=jobs, return_as="generator")
-        for row in pool(delayed(check)(cell) for cell in todo):
-            rows.append(row)
-            progress.advance(task)
-    console.print(table(rows, tol))
-    failed = [row for row in rows if not row.passed(tol)]
-    theorems = sum(row.theorem for row in rows)
-    console.print(
-        f"{len(rows) - len(failed)} of {len(rows)} hold to {tol:g}; "
-        f"{theorems} intervals are theorems; worst gap {max(r.gap for r in rows):.1e}, "
-        f"worst distance of the derived dual {max(r.duality for r in rows):.1e}"
-    )
-    return not failed
+    console.print(_beginning(job))
+    try:
+        watch(job.run(jobs, backend), job.rows, len(job.runs), console)
+    except KeyboardInterrupt:
+        console.print("[bold]interrupted[/]: the same command goes on from here")
+    rows, planned = job.rows, len(job.runs)
+    write_report(job)
+    console.print(table(tallies(rows)))
+    console.print(outcome(rows, planned))
+    console.print(f"report: {escape(str(job.folder / 'report.html'))}")
+    return len(rows) == planned and all(row.holds for row in rows)
 
 
-def sheet(title: str, words: Sequence[str], numbers: dict[str, int]) -> Table:
-    """An empty table of the house: columns of words, then of numbers (name: width)."""
-    found = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    found.add_column("", no_wrap=True, min_width=5)
-    for name in words:
-        found.add_column(name, no_wrap=True)
-    for name, width in numbers.items():
-        found.add_column(name, justify="right", no_wrap=True, min_width=width)
-    return found
+def _beginning(job: Certification) -> str:
+    problems = len({run.cell.name for run in job.runs})
+    solvers = len({run.solver for run in job.runs})
+    said = f"{len(job.runs)} runs: {solvers} solvers on {problems} problems"
+    done = len(job.runs) - len(job.todo)
+    if done:
+        said += f"; {done} of them are done already"
+    return said + (" (a torn last row is run again)" if job.ledger.torn else "")
 
 
-def verdict(holds: bool) -> str:
-    return "[green]holds[/]" if holds else "[bold red]FAILS[/]"
+def write_report(job: Certification) -> None:
+    """summary.md and report.html of what is finished."""
+    from .certification import fingerprint
+    from .html_report import html
+    from .summary import markdown
 
-
-def verdicts(rows: Sequence[Any]) -> Iterator[Table]:
-    """What the conformance kit found, a table for each loss and formulation."""
-    numbers = {"gap": 7, "above": 7, "below": 7, "α off": 7, "s": 4}
-    for pair, some in groupby(rows, key=lambda row: (row.loss, row.formulation)):
-        title = f"{escape(', '.join(pair))}: certified gap, primal above and dual below"
-        found = sheet(f"{title} f*", ["problem"], numbers)
-        for grade, group in groupby(some, key=lambda row: row.grade):
-            found.add_section()
-            found.add_row("", f"[bold]{grade}[/]")
-            for row in group:
-                values = (row.gap, row.above, row.below, row.infeasible)
-                shown_as = (*(f"{x:.1e}" for x in values), f"{row.seconds:.1f}")
-                name = f"  {escape(row.problem)}"
-                found.add_row(verdict(row.passed), name, *shown_as)
-        yield found
-
-
-def table(rows: list[Row], tol: float) -> Table:
-    found = sheet(
-        "gap: width of the interval around f*; dual off: derived dual from it",
-        ["loss, formulation"],
-        {"f* ≥": 9, "gap": 7, "dual off": 8, "s": 4},
-    )
-    for loss, group in groupby(rows, key=lambda row: row.loss):
-        found.add_section()
-        found.add_row("", f"[bold]{escape(loss)}[/]")
-        for row in group:
-            found.add_row(
-                verdict(row.passed(tol)),
-                f"  {row.formulation}",
-                f"{row.lower:.6g}",
-                f"{row.gap:.1e}",
-                f"{row.duality:.1e}",
-                f"{row.seconds:.1f}",
-            )
-    return found
+    packages = ("mklopt", "numpy", "numba", "cvxpy")
+    about = {
+        "scope": "quick: a covering slice" if job.choice.quick else "full",
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "code": fingerprint(),
+        "with": ", ".join(f"{name} {version(name)}" for name in packages),
+        "on": f"Python {platform.python_version()}, {platform.machine()}",
+        "time limit": f"{job.choice.limit:g} s for a run",
+    }
+    parts = (job.rows, len(job.runs), about)
+    write_whole(job.folder / "summary.md", markdown(*parts).encode())
+    write_whole(job.folder / "report.html", html(*parts).encode())
 
 
 def _children(root: type) -> dict[str, type]:

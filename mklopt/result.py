@@ -12,7 +12,7 @@ import numpy as np
 from .arrays import real_array
 from .certificate import Certificate, certify
 from .problem import Problem
-from .trace import Trace, read_archive, write_archive
+from .trace import Trace, read_archive, read_columns, write_archive
 
 Array = np.ndarray
 
@@ -131,27 +131,27 @@ class Result:
     def load(cls, path: str | os.PathLike, problem: Problem) -> Result:
         """A saved result for the problem it belongs to, certified afresh."""
         arrays, about = read_archive(path, "result")
-        if about["problem"] != problem.digest():
+        if about.get("problem") != problem.digest():
             raise ValueError(
                 f"{path} is the result of another problem: kernels, labels, loss, "
                 "formulation, C or bias differ"
             )
-        theta, B = arrays.get("weights"), arrays.get("coefficients")
-        status, tol = about.get("status"), about.get("about", {}).get("tol", 0.0)
-        if "dual" not in arrays or status not in STATUS:
+        status, solver = str(about.get("status")), str(about.get("solver"))
+        tol = about["about"].get("tol", 0.0)
+        number = isinstance(tol, int | float)
+        if "dual" not in arrays or status not in STATUS or not number:
             raise ValueError(f"{path} is not a file written by mklopt")
+        theta, B = arrays.get("weights"), arrays.get("coefficients")
         certificate = certify(problem, arrays["dual"], theta, coefficients=B)
-        columns = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
+        parts = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
         message = str(about.get("message", ""))
-        if (
-            status == "converged"
-            and certificate.relative_gap > tol * (1 + 1e-6) + 1e-15
-        ):
+        gap = certificate.relative_gap
+        if status == "converged" and not gap <= tol * (1 + 1e-6) + 1e-15:
             status = "finished"
-            message = f"certified on loading, the gap is {certificate.relative_gap:.1e}"
-        trace = Trace(columns, **about["about"])
+            message = f"certified on loading, the gap is {gap:.1e}"
+        trace = Trace(read_columns(path, parts), **about["about"])
         points = (certificate, trace, str(about.get("choice", "")))
-        return cls(problem, about["solver"], status, message, *points)
+        return cls(problem, solver, status, message, *points)
 
     def __repr__(self) -> str:
         return (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .files import read_arrays, write_whole
 
 Array = np.ndarray
 COLUMNS = {
@@ -24,6 +24,7 @@ COLUMNS = {
     "gap": "(best primal − best dual so far) / |best primal|",
     "active": "kernels with more than 1e-6 of the largest weight",
 }
+WHOLE = ("iteration", "svm_solves", "rounds", "active")
 
 
 class Trace:
@@ -45,8 +46,7 @@ class Trace:
         return len(self._rows["iteration"])
 
     def __getitem__(self, name: str) -> Array:
-        whole = name in ("iteration", "svm_solves", "rounds", "active")
-        return np.array(self._rows[name], dtype=int if whole else float)
+        return np.array(self._rows[name], dtype=int if name in WHOLE else float)
 
     def __getattr__(self, name: str) -> Array:
         if name in COLUMNS:
@@ -79,7 +79,7 @@ class Trace:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Trace:
         arrays, about = read_archive(path, "trace")
-        return cls(arrays, **about["about"])
+        return cls(read_columns(path, arrays), **about["about"])
 
 
 def write_archive(
@@ -93,33 +93,35 @@ def write_archive(
     write_whole(path, buffer.getbuffer())
 
 
-def write_whole(path: str | os.PathLike, content: bytes | memoryview) -> None:
-    """A file that is there complete, or not at all."""
-    target = Path(path)
-    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-
-
 def read_archive(
     path: str | os.PathLike, kind: str
 ) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays and the description that write_archive wrote, checked."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_arrays(path, most=os.path.getsize(path))  # it does not compress
         about = json.loads(arrays.pop("about.json").tobytes())
-        found = about["kind"]
+        found, described = about["kind"], about["about"]
     except FileNotFoundError:
         raise
     except Exception as error:
         raise ValueError(f"{path} is not a file written by mklopt ({error})") from None
     if found != kind:
-        raise ValueError(f"{path} holds a {found}, not a {kind}")
+        raise ValueError(f"{path} holds a {str(found)[:40]}, not a {kind}")
+    if not isinstance(described, dict) or "columns" in described:
+        raise ValueError(f"{path} is not a file written by mklopt (its description)")
     return arrays, about
+
+
+def read_columns(path: str | os.PathLike, arrays: dict[str, Array]) -> dict[str, list]:
+    """The columns of a trace: numbers, one of each kind for each iterate."""
+    missing = [name for name in COLUMNS if name not in arrays]
+    if missing:
+        raise ValueError(f"{path} has no column {', '.join(missing)} of a trace")
+    shapes = {arrays[name].shape for name in COLUMNS}
+    numbers = all(arrays[name].dtype.kind in "fiu" for name in COLUMNS)
+    if len(shapes) > 1 or len(shapes.pop()) != 1 or not numbers:
+        raise ValueError(f"{path} has columns that are not those of one trace")
+    whole = [arrays[name] for name in WHOLE]
+    if not all(np.all(np.abs(column) < 2.0**53) for column in whole):
+        raise ValueError(f"{path} has counts in its trace that are not whole numbers")
+    return {name: arrays[name].tolist() for name in COLUMNS}

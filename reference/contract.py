@@ -38,6 +38,7 @@ FOLDER = Path(__file__).parent / "stored"
 GRID = 2.0**-12
 INF = float("inf")
 STORE = Store(FOLDER)
+DATA = ("small", "wdbc", "twonorm")
 GROUPS = (
     tuple(range(5)),
     tuple(range(5, 8)),

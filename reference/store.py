@@ -2,18 +2,14 @@
 
 A file holds candidates (α, θ or coefficients, bias), never a verdict: `load` certifies
 them afresh against the problem at hand. Numbers are written so that they read back to
-the last bit. A write goes to a temporary file that is flushed to disk and then renamed,
-so that a crash leaves the old file or the new one, never half of one; a file whose
+the last bit. A crash while writing leaves the old file or the new one; a file whose
 checksum does not fit is treated as absent.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..certificate import certify
+from ..files import checksum, write_whole
 from ..problem import Problem, describe
 from .exact import Reference, solve
 
@@ -52,7 +49,8 @@ class Store:
             "solver": reference.solver,
             "seconds": round(reference.seconds, 2),
         }
-        _write_whole(path, json.dumps(body | {"checksum": _checksum(body)}))
+        whole = json.dumps(body | {"checksum": checksum(body)})
+        write_whole(path, whole.encode())
         return path
 
     def load(self, problem: Problem) -> Reference | None:
@@ -77,10 +75,10 @@ class Store:
     def _read(self, path: Path) -> dict[str, Any] | None:
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
-            checksum = body.pop("checksum")
+            stated = body.pop("checksum")
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
-        whole = body.get("format") == FORMAT and checksum == _checksum(body)
+        whole = body.get("format") == FORMAT and stated == checksum(body)
         return body if whole else None
 
     def __iter__(self) -> Iterator[Path]:
@@ -89,24 +87,3 @@ class Store:
 
 def _plain(array: np.ndarray | None) -> list | None:
     return None if array is None else array.tolist()
-
-
-def _checksum(body: dict[str, Any]) -> str:
-    canonical = json.dumps(body, sort_keys=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp makes private files
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise

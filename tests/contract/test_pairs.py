@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from itertools import groupby
 
 import pytest
 
 from mklopt import reference
+from mklopt.certification import AGREEMENT, REFERENCE, Derived
 from mklopt.formulations.lp_norm import LpNorm
 from mklopt.reference.contract import small_cells
-from mklopt.report import check
 
-AGREEMENT = 1e-8
 GROUPS = [
     pytest.param(list(cells), id=f"{key[0]}-{key[1]}")
     for key, cells in groupby(
@@ -21,12 +21,10 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("cells", GROUPS)
-def test_primal_and_derived_dual_agree(cells, cell_counter):
+def test_primal_and_derived_dual_agree(cells, tmp_path, cell_counter):
     for cell in cells:
-        row = check(cell)
-        assert 0 <= row.gap <= AGREEMENT, cell.name
-        assert row.duality <= AGREEMENT, cell.name
-        assert row.theorem, cell.name
+        row = Derived(REFERENCE, cell, AGREEMENT, math.inf, tmp_path).row()
+        assert row.holds and row.theorem, f"{cell.name}: {row.reason}"
     cell_counter("run", len(cells))
 
 

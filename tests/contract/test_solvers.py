@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from mklopt import Problem, data, kernels, reference, solve
+from mklopt.certification import covering
 from mklopt.formulations import LpNorm
 from mklopt.reference.contract import (
     STORE,
@@ -25,6 +26,7 @@ from mklopt.reference.contract import (
     wdbc_cells,
 )
 from mklopt.solvers import Unsupported, solvers, that_can
+from mklopt.verdict import judge
 
 CELLS = [
     *twonorm_cells(),
@@ -60,27 +62,7 @@ def aspects(solver: str, cell: Cell) -> set[tuple]:
     }
 
 
-def covering_slice() -> set[tuple[str, Cell]]:
-    """Greedily: a pair is taken when it shows something that none before it did."""
-    seen: set[tuple] = set()
-    chosen = set()
-    for pair in sorted(ALL, key=lambda p: (p[0], hash_of(p[1].name))):
-        new = aspects(*pair) - seen
-        if new:
-            chosen.add(pair)
-            seen |= new
-    return chosen
-
-
-def hash_of(text: str) -> int:
-    """The same on every machine: a spread-out order of the cells."""
-    value = 0
-    for letter in text.encode():
-        value = (value * 31 + letter) % 1_000_003
-    return value
-
-
-SLICE = covering_slice()
+SLICE = set(covering(ALL, lambda pair: aspects(*pair)))
 
 
 @lru_cache(maxsize=64)
@@ -90,22 +72,8 @@ def stored(cell: Cell):
 
 def assert_meets(result, found, tol: float) -> None:
     """Certified, inside the reference interval, and with its weights where unique."""
-    certificate = result.certificate
-    assert result.status == "converged", result
-    assert 0 <= certificate.relative_gap <= tol
-    gap = certificate.relative_gap * abs(certificate.primal)
-    rounding = 1e-12 * abs(found.upper)
-    assert found.lower - rounding <= certificate.primal <= found.upper + gap + rounding
-    assert found.lower - gap - rounding <= certificate.dual <= found.upper + rounding
-    if has_unique_weights(result.problem.formulation):
-        worse = max(certificate.relative_gap, found.relative_gap)
-        off = np.linalg.norm(result.weights - found.weights)
-        assert off <= 3 * np.sqrt(worse) * np.linalg.norm(found.weights)
-
-
-def has_unique_weights(formulation) -> bool:
-    """Ω strongly convex enough that a small gap pins the weights down."""
-    return isinstance(formulation, LpNorm) and 4 / 3 <= formulation.p < np.inf
+    verdict = judge(result, found, tol)
+    assert verdict.holds, f"{result}: {verdict.reason}"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""Tables for a terminal and for Markdown: the one writer of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from rich.box import SIMPLE
+from rich.table import Table
+
+
+def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
+    """An empty table: columns of words to the left, of numbers to the right."""
+    found = Table(title=title or None, title_justify="left", box=SIMPLE, pad_edge=False)
+    for name in words:
+        found.add_column(name, no_wrap=True)
+    for name in numbers:
+        found.add_column(name, justify="right", no_wrap=True)
+    return found
+
+
+def mark(holds: bool) -> str:
+    return "[green]holds[/]" if holds else "[bold red]FAILS[/]"
+
+
+def markdown(table: Table) -> str:
+    """A table as it is written in Markdown."""
+    columns = [
+        [str(column.header), *map(str, column.cells)] for column in table.columns
+    ]
+    lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
+    marks = ["--:" if c.justify == "right" else "---" for c in table.columns]
+    lines.insert(1, f"|{'|'.join(marks)}|")
+    return "\n".join(lines)
+
+
+def shown(part: object, name: str = "") -> str:
+    """A formulation or loss with its parameters, short enough for a table."""
+
+    def short(value: object) -> str:
+        if isinstance(value, float):
+            return f"{value:.4g}"
+        text = str(value).replace(" ", "")
+        return text if len(text) <= 12 else "…"
+
+    pairs = [f"{f.name}={short(getattr(part, f.name))}" for f in fields(part)]  # type: ignore[arg-type]
+    return f"{name or type(part).__name__}({', '.join(pairs)})"
