@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import groupby
+from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -15,6 +16,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedCo
 from rich.table import Table
 
 from .reference.contract import Cell
+
+VERSIONS = (
+    "mklopt", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "ecos",
+    "scs", "skglm", "celer", "MKLpy",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,51 @@ def table(rows: list[Row], tol: float) -> Table:
                 f"{row.duality:.1e}",
                 f"{row.seconds:.1f}",
             )
+    return found
+
+
+def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
+    """An empty table: columns of words to the left, of numbers to the right."""
+    found = Table(title=title, title_justify="left", box=SIMPLE)
+    for name in words:
+        found.add_column(name, no_wrap=True)
+    for name in numbers:
+        found.add_column(name, justify="right", no_wrap=True)
+    return found
+
+
+def markdown(table: Table) -> str:
+    """A table as it is written in Markdown."""
+    columns = [
+        [str(column.header), *map(str, column.cells)] for column in table.columns
+    ]
+    lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
+    marks = ["--:" if c.justify == "right" else "---" for c in table.columns]
+    lines.insert(1, f"|{'|'.join(marks)}|")
+    return "\n".join(lines)
+
+
+def machine() -> dict[str, str]:
+    """What a benchmark ran on: processor, threads, versions."""
+    import os
+    import platform
+    from importlib import metadata
+
+    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    model = [
+        line.split(":")[1].strip() for line in info.split("\n") if "model name" in line
+    ]
+    found = {
+        "processor": model[0] if model else platform.processor() or platform.machine(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+    for name in VERSIONS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
     return found
 
 
