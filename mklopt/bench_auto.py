@@ -23,7 +23,7 @@ import gc
 import json
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -51,7 +51,8 @@ TOL = 1e-6
 SIZES = ((200, 10), (500, 100), (2000, 60), (1000, 300))
 WHOLE = (1000, 300)  # where the bars hold as they are; elsewhere twice
 COSTS = (1.0, 100.0)
-MANY, DEEP = (100, 300, 1000, 3000), (250, 500, 1000, 2000)  # M at n = 200, n at M = 60
+MANY, DEEP = (100, 300, 1000, 3000), (250, 500, 1000, 2000)  # M and n
+FEW, FLAT = 60, 200  # … at this M and this n
 SOME, PATIENT = 20.0, 40.0  # seconds for an attempt at least, and times auto's time
 SLACK = 0.1  # of a measured exponent
 
@@ -216,11 +217,16 @@ def more_kernels(n: int, first: int, M: int) -> tuple[Array, Array]:
     return K, y
 
 
+STACKS: dict[str, Callable[[int, int], tuple[Array, Array]]] = {
+    "M": lambda M, first: more_kernels(FLAT, first, M),
+    "n": lambda n, first: subset_gaussians(n, FEW),
+}
+
+
 def growth(axis: str, case: Case, sizes: tuple[int, ...], rounds: int) -> Growth:
     seconds, active = [], []
     for size in sizes:
-        many = axis == "M"
-        K, y = more_kernels(200, sizes[0], size) if many else subset_gaussians(size, 60)
+        K, y = STACKS[axis](size, sizes[0])
         problem = Problem(GramStack(K), y, case.loss, case.formulation)
         result, took, *_ = timed(problem, K, rounds)
         seconds.append(took)

@@ -177,6 +177,8 @@ def test_the_bench_runs_from_end_to_end(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bench_auto, "COSTS", (1.0,))
     monkeypatch.setattr(bench_auto, "SOME", 1.0)
     monkeypatch.setattr(bench_auto, "PATIENT", 1.0)
+    monkeypatch.setattr(bench_auto, "FEW", 4)
+    monkeypatch.setattr(bench_auto, "FLAT", 20)
     monkeypatch.setattr(bench_auto, "MANY", (2, 4))
     monkeypatch.setattr(bench_auto, "DEEP", (10, 20, 600))
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--rounds", "1"])
