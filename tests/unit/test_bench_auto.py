@@ -99,10 +99,12 @@ def test_a_child_is_ended_at_its_limit():
         yield 1
         raise ValueError("no such kernel")
 
-    begun, seen = time.perf_counter(), []
+    begun = time.perf_counter()
+    seen: list[int] = []
     with pytest.raises(TimeoutError, match="ended after"):
-        seen.extend(competitors.in_a_child(endless, 1.0))
-    assert time.perf_counter() - begun < 30
+        for item in competitors.in_a_child(endless, 1.0):
+            seen.append(item)
+    assert seen == [1] and time.perf_counter() - begun < 30
     with pytest.raises(RuntimeError, match="no such kernel"):
         list(competitors.in_a_child(broken, 20.0))
     assert list(competitors.in_a_child(lambda: iter([1, 2]), 20.0)) == [1, 2]
@@ -159,7 +161,7 @@ def test_more_kernels_leave_the_solution_alone():
         for S in (few, many)
     ]
     used = [np.flatnonzero(v.certificate.norms > 1e-6) for v in values]
-    np.testing.assert_array_equal(*used)
+    assert used[0].tolist() == used[1].tolist() != []
     assert math.isclose(*(v.certificate.primal for v in values), rel_tol=1e-7)
 
 
