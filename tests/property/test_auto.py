@@ -23,7 +23,7 @@ from mklopt.formulations import formulations, losses_by_name
 from mklopt.formulations.norms import INF
 from mklopt.result import STATUS
 
-TOL, PATIENCE = 1e-6, 2.0  # seconds for one problem
+TOL, PATIENCE = 1e-6, 0.5  # seconds for one problem; whoever needs more says so
 GRID = 2.0**-10
 KINDS = ("full", "low", "copy", "zero", "scaled")
 LOSSES, FORMULATIONS = losses_by_name(), formulations()
@@ -48,8 +48,8 @@ def positives(M: int) -> Any:
 
 
 def weights(M: int) -> Any:
-    """Kernel weights, some of them possibly 0."""
-    return st.lists(st.just(0.0) | st.floats(0.05, 5), min_size=M, max_size=M)
+    """Kernel weights; the first may be 0, which forbids that kernel."""
+    return positives(M) | positives(M).map(lambda theta: [0.0, *theta[1:]])
 
 
 def groups(M: int) -> Any:
@@ -155,13 +155,12 @@ def judge(problem: Problem) -> str:
     apart = max(found.lower, exact.lower) - min(found.upper, exact.upper)
     assert apart <= 0, f"{found} does not meet {exact}"
     assert result.status in STATUS
-    if result.converged:
-        assert gap <= TOL * (1 + 1e-6) + 1e-15
+    assert gap <= TOL * (1 + 1e-6) + 1e-15 or not result.converged, result
     return result.status
 
 
-def go(strategy: Any, count: int) -> list[str]:
-    """So many examples, always the same; what became of them."""
+def go(strategy: Any, count: int) -> None:
+    """So many examples, always the same. To give up is no way out of a problem."""
     ends: list[str] = []
 
     @settings(max_examples=count, database=None)
@@ -170,18 +169,17 @@ def go(strategy: Any, count: int) -> list[str]:
         ends.append(judge(problem))
 
     each()
-    return ends
+    assert len(ends) >= count
+    given_up = ends.count("failed") + ends.count("finished")
+    assert given_up <= max(1, 0.05 * count), f"{given_up} of {len(ends)} given up"
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_auto_is_never_wrong(loss):
-    ends = go(problems(loss), A_FEW)
-    assert len(ends) >= A_FEW
-    print({end: ends.count(end) for end in set(ends)})
+    go(problems(loss), A_FEW)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("loss, formulation", PAIRS)
 def test_auto_is_never_wrong_on_any_pair(loss, formulation):
-    ends = go(problems(loss, formulation), MANY)
-    print({end: ends.count(end) for end in set(ends)})
+    go(problems(loss, formulation), MANY)
