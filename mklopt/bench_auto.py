@@ -143,7 +143,8 @@ def contest(
         n=grams.n, M=grams.M, formulation=shown_briefly(case.formulation),
         loss=case.loss, C=C, bias=case.bias, sparse=case.sparse,
     )  # fmt: skip
-    picked = result.solver if result.converged else f"{result.solver}: {result.status}"
+    picked = (getattr(result, "choice", "") or result.solver).split(":")[0]
+    picked += "" if result.converged else f": {result.status}"
     most = case.most
     if most is not None and (grams.n, grams.M) != WHOLE:
         most = 2 * most if grams.n > 200 else None
