@@ -1,18 +1,16 @@
-# make install | test | test-all | certify | lint | bench | bench-wrappers | bench-spicy | bench-vskl | bench-spg |
-#      bench-obscure | bench-lazy | bench-multiclass | contract
+# make install | test | test-all | certify | lint | bench | bench-certificate | bench-wrappers | bench-spicy |
+#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | contract
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+RIVALS := .venv-bench
 JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg bench-obscure \
-        bench-lazy bench-multiclass contract clean
-        bench-lazy contract clean
-.PHONY: install test test-all certify lint bench bench-wrappers bench-spicy bench-vskl bench-spg bench-obscure \
-        bench-lazy bench-multiclass contract clean
+.PHONY: install test test-all certify lint bench bench-certificate bench-wrappers bench-spicy bench-vskl \
+        bench-spg bench-obscure bench-lazy bench-multiclass contract clean
 
 install: $(STAMP)
 
@@ -36,7 +34,19 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: install
+# Competitors live in an environment of their own; those that cannot be installed are left out.
+bench: $(RIVALS)/.installed
+	$(ONE) $(RIVALS)/bin/python -m mklopt.bench_auto $(ARGS)
+
+$(RIVALS)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock skglm celer
+	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock --no-build-isolation torch==2.13.0 MKLpy
+	@touch $@
+
+bench-certificate: install
 	$(ONE) $(BIN)/python -m mklopt.bench
 
 bench-wrappers: install
@@ -64,4 +74,4 @@ contract: install
 	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(RIVALS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

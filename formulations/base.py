@@ -151,7 +151,8 @@ class Formulation:
         return by_theta / (2 * h), by_v / (2 * h)
 
     def prox(self, u: Array, step: Array | float) -> Array:
-        return np.maximum(self.epigraph(len(u)).prox(u, np.asarray(step)), 0.0)
+        top = np.maximum(u, 0.0)  # Ω increases: no kernel comes out longer, 0 stays 0
+        return np.clip(self.epigraph(len(u)).prox(u, np.asarray(step)), 0.0, top)
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         """∂prox/∂u over the kernels with prox > 0; the others stay at 0.

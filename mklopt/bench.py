@@ -1,4 +1,4 @@
-"""What a certificate costs: `make bench`.
+"""What a certificate costs: `make bench-certificate`.
 
 Ratios to one pass, K.reshape(M·n, n) @ α over the whole stack in float64, measured in
 the same process, taking turns; medians of several rounds. The rounding width is
@@ -13,9 +13,7 @@ from functools import partial
 
 import numpy as np
 import scipy.linalg
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 
 from .certificate import certify, enclose
 from .formulations.fixed_weights import FixedWeights
@@ -23,6 +21,7 @@ from .formulations.group_lasso import GroupLasso
 from .formulations.lp_norm import LpNorm
 from .grams import GramStack
 from .problem import Problem
+from .tables import plain_table
 
 Array = np.ndarray
 
@@ -90,12 +89,8 @@ def main() -> None:
     theta = np.full(M, 1 / M)
     mixed = grams.combine(theta)
     flat = K.reshape(M * n, n)
-    table = Table(
-        box=SIMPLE, title=f"n = {n}, M = {M}; costs in passes", title_justify="left"
-    )
-    table.add_column("problem", no_wrap=True)
-    for name in ("gap", "enclosed", "enclose", "certify"):
-        table.add_column(name, justify="right", no_wrap=True)
+    numbers = ("gap", "enclosed", "enclose", "certify")
+    table = plain_table(f"n = {n}, M = {M}; costs in passes", ("problem",), numbers)
     for C in (1.0, 100.0):
         points = {
             "squared": ridge_point(mixed, y, C),

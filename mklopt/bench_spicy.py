@@ -23,7 +23,6 @@ import time
 from functools import partial
 
 import numpy as np
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -35,6 +34,7 @@ from .paths import path
 from .problem import Problem
 from .result import Result
 from .run import solve
+from .tables import plain_table
 
 SIZES = (50, 200, 1000, 3000, 6000)
 LIMIT = 40.0  # seconds for each competitor
@@ -86,19 +86,8 @@ def scaling(sizes: tuple[int, ...], console: Console) -> list[Row]:
 
 
 def table(rows: list[Row]) -> Table:
-    out = Table(box=SIMPLE, title="n = 200, unit trace, C = 2", title_justify="left")
-    for name in ("solver", "loss"):
-        out.add_column(name, no_wrap=True)
-    for name in (
-        "M",
-        "seconds",
-        "ms/kernel",
-        "passes of time",
-        "passes",
-        "gap",
-        "used",
-    ):
-        out.add_column(name, justify="right", no_wrap=True)
+    times = ("M", "seconds", "ms/kernel", "passes of time", "passes", "gap", "used")
+    out = plain_table("n = 200, unit trace, C = 2", ("solver", "loss"), times)
     out.add_column("", no_wrap=True)
     for solver, loss, M, took, used, ratio, found in rows:
         out.add_row(

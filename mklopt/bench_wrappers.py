@@ -13,39 +13,21 @@ import time
 from functools import partial
 
 import numpy as np
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from .bench import medians, subset_gaussians
 from .certificate import certify
+from .competitors import svc_wrapper
 from .formulations import LpNorm
 from .grams import GramStack
 from .problem import Problem
 from .run import solve
 from .solvers import solvers, that_can
+from .tables import plain_table
 
 Array = np.ndarray
 LIMIT = 600.0  # passes of patience for the slow ones
-
-
-def svc_wrapper(K: Array, y: Array, p: float, C: float) -> tuple[Array, Array]:
-    """ℓp-MKL around libsvm: solve, reweight, until the weights change by 1e-3."""
-    from sklearn.svm import SVC
-
-    M, n = K.shape[:2]
-    theta = np.full(M, M ** (-1 / p))
-    while True:
-        machine = SVC(C=C, kernel="precomputed")
-        machine.fit(np.tensordot(theta, K, axes=1), y)
-        alpha = np.zeros(n)
-        alpha[machine.support_] = machine.dual_coef_[0]
-        v = np.sqrt((K.reshape(M * n, n) @ alpha).reshape(M, n) @ alpha)
-        u = theta * v
-        new = u ** (2 / (p + 1)) / np.sum(u ** (2 * p / (p + 1))) ** (1 / p)
-        if np.linalg.norm(new - theta) <= 1e-3 * np.linalg.norm(theta):
-            return theta, alpha
-        theta = new
 
 
 def table(n: int, M: int, cases: list[tuple[float, float]], names: list[str]) -> Table:
@@ -57,15 +39,12 @@ def table(n: int, M: int, cases: list[tuple[float, float]], names: list[str]) ->
     (one,) = medians(partial(np.matmul, flat, y), rounds=7)
     title = f"n = {n}, M = {M}: times in passes of {1e3 * one:.0f} ms; "
     title += f"building the stack: {build / one:.1f}"
-    out = Table(box=SIMPLE, title=title, title_justify="left")
-    out.add_column("problem", no_wrap=True)
-    out.add_column("solver", no_wrap=True)
-    for name in ("time", "of SVC", "passes", "machines", "gap", ""):
-        out.add_column(name, justify="right", no_wrap=True)
+    numbers = ("time", "of SVC", "passes", "machines", "gap", "")
+    out = plain_table(title, ("problem", "solver"), numbers)
     for p, C in cases:
         problem = Problem(grams, y, "hinge", LpNorm(p), C)
         begun = time.perf_counter()
-        theta, alpha = svc_wrapper(K, y, p, C)
+        theta, alpha = svc_wrapper(K, y, problem.formulation, C)
         theirs = time.perf_counter() - begun
         gap = certify(problem, alpha, theta).relative_gap
         what = f"p={p:.3g} C={C:g}"

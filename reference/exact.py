@@ -135,7 +135,7 @@ def solve(
         if run(program, name, settings) is None:
             said.append(f"{name}: {program.problem.status or 'not for this problem'}")
             continue
-        for candidate in _candidates(problem, program, parts):
+        for candidate in candidates(problem, program, parts):
             if best is None or candidate.primal < best.primal:
                 weights = _weights(problem, program, candidate.alpha)
             joined = candidate if best is None else candidate.best_of(best)
@@ -179,7 +179,7 @@ def _installed(solver: str | None) -> None:
         )
 
 
-def _candidates(
+def candidates(
     problem: Problem, program: Program, parts: list[Array]
 ) -> Iterator[Certificate]:
     """What a solved primal program suggests: its α with θ = ‖w‖/‖α‖_K, and its w."""

@@ -56,7 +56,7 @@ def test_a_bare_import_of_a_room_is_refused(room):
 
 def test_the_wheel_holds_exactly_the_tree(tmp_path):
     """Build the wheel from a clean copy and compare its files with the rooms."""
-    leave = shutil.ignore_patterns(".venv", ".git", "build", "dist", "*.egg-info")
+    leave = shutil.ignore_patterns(".venv*", ".git", "build", "dist", "*.egg-info")
     copy = shutil.copytree(ROOT, tmp_path / "tree", symlinks=True, ignore=leave)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation"]
     command = [*build, "--outdir", str(tmp_path), str(copy)]
