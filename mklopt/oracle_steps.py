@@ -56,9 +56,9 @@ class State:
 
     def start_afresh(self) -> None:
         """From the shares, cut to distributions; many small moves drift."""
-        for some in self.shares:
+        for i, some in enumerate(self.shares):
             whole = max(sum(some.values()), 1.0 / self.scale)
-            some.update({y: share / whole for y, share in some.items()})
+            self.shares[i] = {y: s / whole for y, s in some.items() if s > 0}
         self.A, self.a, self.gain = self.problem.dual_point(self.shares)
         self.KA = self.problem.grams.matvec(self.A)
         own = np.sum(self.KA * self.A, axis=(1, 2))
@@ -82,6 +82,11 @@ class State:
         F, w = self.scores(i)
         truth = self.problem.y[self.problem.parts[i]]
         y = tuple(map(int, self.problem.structure.argmax(F, w, truth)))
+        if len(y) != len(truth) or not 0 <= min(y) <= max(y) < F.shape[1]:
+            raise ValueError(
+                f"the oracle found {y} for sample {i}; expected {len(truth)} labels "
+                f"among 0 … {F.shape[1] - 1}"
+            )
         return y, max(self.problem.violation(i, y, F, w), 0.0)
 
     def bounds(self) -> Bounds:
@@ -133,7 +138,8 @@ def obscure(state: State, epochs: tuple[int, int], rng: np.random.Generator) -> 
     for t, i in enumerate(rng.integers(0, N, size=epochs[1] * N), 1):
         y, loss = state.look(i)
         z = state.along(i, problem.difference(i, y))[2] if loss > 0 else np.zeros(1)
-        length = lam * np.sqrt(square(state.v)) + np.sqrt(square(np.sqrt(z)))
+        z = np.sqrt(np.maximum(z, 0.0))
+        length = lam * np.sqrt(square(state.v)) + np.sqrt(square(z))
         d = lam * t + s
         s += 0.5 * (np.sqrt(d * d + q * length**2 / R2) - d)
         state.shrink(1 - lam / (lam * t + s))

@@ -15,8 +15,8 @@ and w_m = θ_m Σ_t ψ_m(x_t) ⊗ A_t, w_0 = θ_0 a, with θ = ∂Ω*(v)/v. θ_0
 
 Guarantee. Every π gives a lower bound. An upper bound needs the maximum over y itself:
 where all outputs can be listed it is taken from the list, the oracle is not believed,
-and the result has a certificate, recomputed in float64 from π and θ alone. Where they
-are too many, the result has none and says so.
+and the result has a certificate, recomputed in float64 from π and θ alone, for kernels
+that are positive semi-definite. Where outputs are too many, it has none and says so.
 
 `solve` is OBSCURE and then pairwise Frank–Wolfe, see oracle_steps.py.
 

@@ -286,7 +286,7 @@ def test_every_solver_runs_on_it_and_meets_the_reference(solver, cell_counter):
         problem, found = lazily(cell.problem()), STORE.load(cell.problem())
         assert found is not None
         tol = solvers()[solver].promise(problem)
-        result = solve(problem, solver, tol=tol, time_limit=18)
+        result = solve(problem, solver, tol=tol)
         assert result.status == "converged"
         certificate = result.certificate
         assert found.lower <= certificate.upper and certificate.lower <= found.upper

@@ -233,7 +233,14 @@ class Wrong(Chain):
         return 1 + super().delta(y, Z)
 
 
+class Short(Chain):
+    def argmax(self, scores, weights, truth):
+        return np.zeros(len(scores) - 1)
+
+
 def test_other_wrong_input():
+    with pytest.raises(ValueError, match=r"found \(0, 0\) for sample 0; expected 3"):
+        structured.solve(StructuredProblem(**dict(vars(small()), structure=Short(2))))
     given = dict(vars(small()), structure=Wrong(2))
     with pytest.raises(ValueError, match=r"Δ\(y, y\) must be 0"):
         StructuredProblem(**given)
