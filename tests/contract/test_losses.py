@@ -236,3 +236,21 @@ def test_room_ends_at_the_edge_of_the_domain(loss, numbers):
     assert np.all(np.isfinite(loss.conjugate(-(alpha + 0.999 * room * step), y)))
     beyond = loss.conjugate(-(alpha + (1.001 * room + 1e-6) * step), y)
     assert not np.all(np.isfinite(beyond))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_the_margins_are_those_of_the_loss(loss, numbers):
+    """V = max_j (f_j + Δ_j) − f_y, and then C V*(−α/C) = ⟨Δ, α⟩ on the domain."""
+    f, y = shaped(loss, numbers)
+    margins = loss.margins(y)
+    if margins is None:
+        assert loss.name != "multiclass_hinge"
+        return
+    rows = np.arange(len(y))
+    value = np.max(f + margins, axis=1) - f[rows, y]
+    np.testing.assert_allclose(value, loss.value(f, y), atol=1e-12)
+    a, y = dual_points(loss, numbers)
+    np.testing.assert_allclose(
+        loss.conjugate(a, y), -np.sum(margins * a, axis=1), atol=1e-12
+    )
