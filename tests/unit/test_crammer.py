@@ -132,6 +132,15 @@ def test_newton_replaces_thousands_of_moves(monkeypatch):
     assert with_it.gap <= 1e-8 and with_it.moves < 0.2 * without.moves
 
 
+def test_the_bias_is_found_without_newton(monkeypatch):
+    """By the multipliers alone, as where there are too many free coordinates."""
+    monkeypatch.setattr(crammer.Ascent, "newton", lambda self, most: 0)
+    p = problem(bias=True)
+    found = crammer.solve(p, KERNEL, tol=1e-4, budget=100_000)
+    primal, dual = values(p, KERNEL, found.alpha)
+    assert primal - dual <= found.gap * (1 + 1e-9) <= 1e-4
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_zero_kernel_is_a_constant_predictor(bias):
     p = problem(np.zeros((n, n)), C=2.0, bias=bias)
