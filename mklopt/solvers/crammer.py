@@ -82,7 +82,7 @@ class Free:
         return out
 
     def system(self, K: Array) -> Array:
-        """½dᵀ·d = ½ tr DᵀKD for the change D of α along d."""
+        """The A with dᵀA d = tr DᵀKD for the change D of α along d."""
         pairs = [np.eye(self.outputs)[j] for j in (self.j, self.base)]
         moves = pairs[0] - pairs[1]
         return K[np.ix_(self.i, self.i)] * (moves @ moves.T)
