@@ -111,7 +111,10 @@ def main() -> None:
     if not console.is_terminal:
         console = Console(width=120)
     say = partial(console.print, highlight=False)
-    problem = toy(options.n)
+    try:
+        problem = toy(options.n)
+    except ValueError as error:
+        parser.error(str(error))
     together, apart = solved(problem)
     for name, theta, gap in [
         *(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .certificate import Certificate
+from .formulations import losses_by_name
 from .problem import Problem
 from .result import Result
 from .run import solve
@@ -85,13 +86,15 @@ def one_vs_rest(
             f"one_vs_rest takes a multi-class Problem first, such as "
             f"Problem(grams, y, 'multiclass_hinge', …) with y in 0 … k−1, got {problem}"
         )
-    classes = range(int(np.max(problem.y)) + 1)
-    binary = [
-        problem.with_(y=np.where(problem.y == c, 1.0, -1.0), loss=loss) for c in classes
-    ]
-    if binary[0].loss.labels != "binary":
+    known = losses_by_name()
+    given = known.get(loss, loss) if isinstance(loss, str) else loss
+    if getattr(given, "labels", "") == "classes":
         raise ValueError(
-            f"loss = {binary[0].loss.name!r} has no −1/+1 labels; choose 'hinge' or "
-            "'logistic'"
+            f"loss = {loss!r} is for many classes at once; choose one for −1/+1 "
+            "labels, such as 'hinge' or 'logistic'"
         )
+    signs = [
+        np.where(problem.y == c, 1.0, -1.0) for c in range(int(np.max(problem.y)) + 1)
+    ]
+    binary = [problem.with_(y=y, loss=loss) for y in signs]
     return OneVsRest(tuple(solve(one, solver, **options) for one in binary))

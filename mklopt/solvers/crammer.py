@@ -82,7 +82,7 @@ class Free:
         return out
 
     def system(self, K: Array) -> Array:
-        """½dᵀ·d = ½ tr DᵀKD for the change D of α along d."""
+        """The A with dᵀA d = tr DᵀKD for the change D of α along d."""
         pairs = [np.eye(self.outputs)[j] for j in (self.j, self.base)]
         moves = pairs[0] - pairs[1]
         return K[np.ix_(self.i, self.i)] * (moves @ moves.T)
@@ -189,8 +189,7 @@ class Ascent:
     def point(self) -> tuple[Array, Array, float]:
         """α, feasible; the bias; and the gap there."""
         alpha, b = self.problem.feasible(self.alpha), self.b
-        shift = self.rho * np.sum(alpha, axis=0)  # next to nothing, if not nothing
-        scores = self.K @ alpha + self.fixed + (b - shift)
+        scores = self.K @ alpha + self.fixed + b  # ρΣα is nothing here
         mass = self.domain.mass(alpha, self.C)
         below = np.max(scores, axis=1, keepdims=True) - scores
         return alpha, b, float(np.sum(np.maximum(mass, 0.0) * below))

@@ -255,3 +255,21 @@ def test_the_compiled_loss_of_one_sample_is_the_loss(loss, numbers):
     slope = loss.gradient(f, y).reshape(g.shape)
     np.testing.assert_allclose(g, slope, rtol=1e-14, atol=1e-14)
     assert np.all(np.linalg.norm(g, axis=1) <= loss.domain(y).radius + 1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=IDS)
+@given(numbers=BLOCK)
+def test_the_margins_are_those_of_the_loss(loss, numbers):
+    """V = max_j (f_j + Δ_j) − f_y, and then C V*(−α/C) = ⟨Δ, α⟩ on the domain."""
+    f, y = shaped(loss, numbers)
+    margins = loss.margins(y)
+    if margins is None:
+        assert loss.name != "multiclass_hinge"
+        return
+    rows = np.arange(len(y))
+    value = np.max(f + margins, axis=1) - f[rows, y]
+    np.testing.assert_allclose(value, loss.value(f, y), atol=1e-12)
+    a, y = dual_points(loss, numbers)
+    np.testing.assert_allclose(
+        loss.conjugate(a, y), -np.sum(margins * a, axis=1), atol=1e-12
+    )
