@@ -54,7 +54,9 @@ def _settings(context: click.Context, _: object, path: str | None) -> None:
 @click.option("--out", default="certify-out", show_default=True, help="Folder.")
 @click.option("--jobs", default=2, show_default=True, help="Processes to use.")
 @click.option("--backend", default="loky", show_default=True, help="Of joblib.")
-@click.option("--limit", default=60.0, show_default=True, help="Seconds for a run.")
+@click.option(
+    "--limit", default=30.0, show_default=True, help="Processor seconds for a run."
+)
 @click.option(
     "--config",
     is_eager=True,

@@ -62,7 +62,7 @@ def write_report(job: Certification) -> None:
         "code": fingerprint(),
         "with": ", ".join(f"{name} {version(name)}" for name in packages),
         "on": f"Python {platform.python_version()}, {platform.machine()}",
-        "time limit": f"{job.choice.limit:g} s for a run",
+        "time limit": f"{job.choice.limit:g} s of a processor for a run",
     }
     parts = (job.rows, len(job.runs), about)
     write_whole(job.folder / "summary.md", markdown(*parts).encode())
