@@ -99,7 +99,7 @@ class Curve:
         return seen[-1] if seen else np.inf
 
 
-def digits(half: int = 1000) -> tuple[FittedKernels, Array, Array, Array]:
+def digits(half: int) -> tuple[FittedKernels, Array, Array, Array]:
     train, test = data.load("mfeat").standardized().split(half, seed=0)
     family = kernels.views(kernels.gaussians("mean"), train.views)
     fitted = family.fit(train.views)
@@ -129,9 +129,13 @@ def watched(problem: Problem, solver: str, cross: Array, y: Array, most: int) ->
 
 
 def curves(
-    console: Console, ps: Sequence[float], Cs: Sequence[float], most: int
+    console: Console,
+    ps: Sequence[float],
+    Cs: Sequence[float],
+    most: int,
+    half: int = 1000,
 ) -> dict[tuple[float, float, str], Curve]:
-    fitted, cross, y, new = digits()
+    fitted, cross, y, new = digits(half)
     grams = fitted.grams(storage="full")
     found = {}
     for p in ps:

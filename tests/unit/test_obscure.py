@@ -246,6 +246,20 @@ def test_hard_margins_are_those_of_the_written_out_program(k):
     assert np.max(p.loss.value(f, p.y)) <= 1e-9
 
 
+def test_a_loose_hard_margin_is_a_separator_all_the_same():
+    """C too small for margins of 1: the point is stretched, and pays for it."""
+    p = separable(3)
+    small = GramStack.from_factors([0.03 * L for L in p.grams.factors])
+    sharp = reference.hard_margin(p.with_(grams=small))
+    loose = reference.hard_margin(p.with_(grams=small), tol=0.999)
+    assert loose.lower <= sharp.upper <= 1.0001 * sharp.lower
+    assert 1.01 * sharp.upper < loose.upper
+    KB = small.apply(loose.coefficients)
+    assert np.max(p.loss.value(np.sum(KB, axis=0), p.y)) <= 1e-9
+    u = np.sqrt(np.sum(loose.coefficients * KB, axis=(1, 2)))
+    assert p.formulation.value(u) == pytest.approx(loose.upper, rel=1e-8)
+
+
 def test_hard_margins_say_what_they_need():
     p = separable(2)
     with pytest.raises(ValueError, match="overlap"):
@@ -336,7 +350,7 @@ def test_the_printed_right_side_of_lemma_2_is_no_smaller():
 
 
 @pytest.mark.parametrize(
-    "loss, C, most", [("hinge", 0.02, 512), ("multiclass_hinge", 1.0, 64)]
+    "loss, C, most", [("hinge", 0.02, 256), ("multiclass_hinge", 1.0, 64)]
 )
 def test_the_mean_over_seeds_lies_under_theorem_3(loss, C, most):
     """One-sided t at 10 checkpoints with Bonferroni; a claim 600 times less fails."""
@@ -518,7 +532,7 @@ def test_the_last_iterate_is_not_the_one_of_theorem_3():
     R, worse = norm(star.norms, 2.0), []
     for seed in range(100):
         run = descent(p, seed)
-        for _ in range(64):
+        for _ in range(32):
             run.epoch(R=R)
         B = run.coefficients("average")
         mean = certify(p, np.zeros(p.shape), coefficients=B).primal
