@@ -24,6 +24,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from rich.box import SIMPLE
@@ -167,32 +168,47 @@ def mfeat_table(found: dict[tuple[float, float, str], Curve], most: int) -> Tabl
 
 
 def mfeat_draw(found: dict[tuple[float, float, str], Curve]) -> None:
-    """Above: what is left of the objective; below: test errors."""
+    """By epochs and by time; above what is left of the objective, below test errors."""
     ps = sorted({key[0] for key in found})
     some = [p for p in (1.01, 1.25, 2.0) if p in ps] or ps[:3]
     Cs = [C for C in sorted({key[1] for key in found}) if C >= 100]
-    names = [s for s in SOLVERS if s != "ufo" and any(k[2] == s for k in found)]
     cells = [(p, C) for C in Cs for p in some]
-    for kind, place in (("epochs", 0), ("time", 1)):
+    for kind in ("epochs", "seconds"):
         figure, axes = figures.panels(2 * len(cells), columns=len(some))
-        for at, (p, C) in enumerate(cells):
-            lower = max(found[p, C, s].lower for s in names)
-            for k, name in enumerate(names):
-                c = found[p, C, name]
-                x = c.seconds if place else c.epochs
-                if not place and not solvers()[name].draws:
-                    continue
-                off = np.maximum(np.array(c.objective) / lower - 1, 1e-6)
-                axes[at].loglog(x, off, label=name, **figures.look(k))
-                axes[at + len(cells)].semilogx(x, c.error, **figures.look(k))
-            label = "seconds" if place else "epochs"
-            axes[at].set(title=f"p = {p:g}, C = {C:g}", xlabel=label)
-            axes[at + len(cells)].set(title=f"p = {p:g}, C = {C:g}", xlabel=label)
+        for at, cell in enumerate(cells):
+            above, below = axes[at], axes[at + len(cells)]
+            _draw_cell(found, cell, kind, above, below)
             if at % len(some) == 0:
-                axes[at].set(ylabel="objective / lower − 1")
-                axes[at + len(cells)].set(ylabel="test error, %")
-        axes[0].legend(frameon=False, fontsize=7)
+                above.set(ylabel="objective / lower − 1")
+                below.set(ylabel="test error, %")
+        lines, labels = axes[len(cells)].get_legend_handles_labels()
+        where = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.03)}
+        figure.legend(lines, labels, ncols=len(labels), frameon=False, **where)
         figures.save(figure, f"obscure-mfeat-{kind}")
+
+
+def _draw_cell(
+    found: dict[tuple[float, float, str], Curve],
+    cell: tuple[float, float],
+    kind: str,
+    above: Any,
+    below: Any,
+) -> None:
+    """One p and C. A batch solver has no epochs, and ufo another objective."""
+    mine = {s: found[*cell, s] for s in SOLVERS if (*cell, s) in found}
+    lower = max(c.lower for s, c in mine.items() if s != "ufo")
+    for k, (name, curve) in enumerate(mine.items()):
+        if kind == "epochs" and not solvers()[name].draws:
+            continue
+        x = getattr(curve, kind)
+        off = np.maximum(np.array(curve.objective) / lower - 1, 1e-6)
+        if name != "ufo":
+            above.plot(x, off, **figures.look(k))
+        below.plot(x, curve.error, label=name, **figures.look(k))
+    scale = "log" if kind == "epochs" else "linear"
+    for axis in (above, below):
+        axis.set(title="p = {:g}, C = {:g}".format(*cell), xlabel=kind, xscale=scale)
+    above.set_yscale("log")
 
 
 def mfeat(console: Console, quick: bool) -> None:
