@@ -416,6 +416,25 @@ def test_seeds_decide_and_a_start_goes_on():
     assert warm.certificate.primal < once.certificate.primal
 
 
+def test_pegasos_forgets_its_start_in_the_first_step():
+    """But w_1 is the start, and counts as one of the n points of the mean."""
+    p = problem("hinge")
+    known = solve(p, "analytic", tol=1e-10)
+    cold, warm = descent(p), descent(p, start=known)
+    began = warm.coefficients("last")
+    f, n = p.loss.value(warm.predictions, p.y), p.grams.n
+    # The subgradients of the first step must agree: a sample that pays a loss in both.
+    first = np.random.default_rng(0).integers(n, size=n)[0]
+    assert f[first] > 0
+    cold.epoch()
+    warm.epoch()
+    np.testing.assert_allclose(warm.coefficients("last"), cold.coefficients("last"))
+    apart = n * (warm.coefficients("average") - cold.coefficients("average"))
+    np.testing.assert_allclose(apart, began, atol=1e-10)
+    found = solve(p, "pegasos", start=known, epochs=2, tol=0.0)
+    assert found.certificate.primal == pytest.approx(known.certificate.primal, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
