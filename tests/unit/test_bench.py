@@ -148,7 +148,7 @@ def test_obscure_against_pegasos_and_ufo_on_a_toy(monkeypatch, tmp_path):
     found = bench_obscure.curves(Console(quiet=True), (1.5,), (1.0, 100.0), 8, 60)
     assert {name for *_, name in found} >= {"obscure", "pegasos", "ufo"}
     for (_, _, name), curve in found.items():
-        if solvers()[name].draws:
+        if name not in solvers() or solvers()[name].draws:
             assert curve.epochs == [1, 2, 3, 4, 5, 7, 8]
         assert np.all(np.diff(curve.objective) <= 0)
         assert 0 < curve.lower <= curve.objective[-1]
