@@ -159,13 +159,13 @@ def sampled_cells() -> Iterator[Cell]:
     from .. import formulations as F
 
     known = losses_by_name()
-    curved = [F.SparseBlockNorm(1.5, 0.3), F.ElasticNet(0.5)]
+    curved = [F.SparseBlockNorm(1.5, 0.3), F.ElasticNet(0.5), F.BlockNorm(1.5)]
     for C in (0.1, 1.0, 100.0):
         for name in ("multiclass_hinge", "multinomial"):
-            for formulation in (F.BlockNorm(1.1), F.BlockNorm(1.5), curved[0]):
+            for formulation in (F.BlockNorm(1.1), curved[0], curved[2]):
                 yield Cell("twonorm", formulation, known[name](), C, bias=False)
-        for name in ("hinge", "logistic", "huber", "quantile"):
-            for formulation in (*curved, F.BlockNorm(1.1)):
+        for name in ("hinge", "logistic", "huber", "quantile") if C <= 1 else ():
+            for formulation in curved:
                 yield Cell("twonorm", formulation, known[name](), C, bias=False)
 
 

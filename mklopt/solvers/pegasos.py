@@ -4,7 +4,7 @@ Problem. As obscure: λ/2 ‖w‖²_{2,p} + (1/N) Σ ℓ(w, x_i, y_i), 1 < p ≤
 
 Algorithm. Stage 2 of OBSCURE with s_t = 0 and R = ∞: steps of length 1/(λt), so that
 α = −(1/(λt)) Σ z, the mean subgradient itself; with shuffled epochs it is feasible for
-the dual at the end of each. A start is forgotten in the first step.
+the dual at the end of each.
 
 Guarantee. E f − f* ≤ qc²(1 + ln T)/(2λT) for the mean of the w_t, c = λ max‖w_t‖ + L.
 
@@ -14,6 +14,7 @@ Reference: Shalev-Shwartz, Singer and Srebro (2007); Orabona et al. (2012), sect
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -36,10 +37,14 @@ def pegasos(
     problem: Problem,
     *,
     rng: np.random.Generator,
+    start: Any = None,
     epochs: int | None = None,
     sampling: str = "iid",
     iterate: str = "all",
     improve: Callable | None = improved,
 ) -> Steps:
-    """epochs: None, two million steps; the other options are those of obscure"""
-    return follow(problem, rng, epochs, sampling, iterate, improve)
+    """epochs: None, two million steps; the other options are those of obscure.
+
+    A start is shown and then forgotten: the first step multiplies it by 0.
+    """
+    return follow(problem, rng, epochs, sampling, iterate, improve, start)

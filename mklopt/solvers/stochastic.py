@@ -386,9 +386,15 @@ class Descent:
 
 
 def follow(problem: Problem, rng: Any, given: int | None, *options: Any) -> Steps:
-    """Steps of length 1/(λt) from w = 0, for so many epochs: pegasos and ufo."""
+    """Steps of length 1/(λt) for so many epochs: pegasos and ufo.
+
+    A start, the last of the options, is shown first; the first step forgets it.
+    """
     run = Descent(problem, problem.formulation.curved, rng, *options)
-    for _ in epochs(given, problem.grams.n, "epochs"):
+    whole = epochs(given, problem.grams.n, "epochs")
+    if np.any(run.B):
+        yield run.iterate()
+    for _ in whole:
         run.epoch()
         yield run.iterate()
 

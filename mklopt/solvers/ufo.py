@@ -15,6 +15,7 @@ Guarantee. E f − f* = O(qL² ln T/(λT)) for the mean of the w_t, ‖z‖_{2,q
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +38,14 @@ def ufo(
     problem: Problem,
     *,
     rng: np.random.Generator,
+    start: Any = None,
     epochs: int | None = None,
     sampling: str = "iid",
     iterate: str = "all",
     improve: Callable | None = improved,
 ) -> Steps:
-    """epochs: None, two million steps; the other options are those of obscure"""
-    return follow(problem, rng, epochs, sampling, iterate, improve)
+    """epochs: None, two million steps; the other options are those of obscure.
+
+    A start is shown and then forgotten: the first step multiplies it by 0.
+    """
+    return follow(problem, rng, epochs, sampling, iterate, improve, start)

@@ -6,10 +6,12 @@ import sys
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from mklopt import bench_lazy, bench_spg, bench_vskl, data, figures
+from mklopt import bench_lazy, bench_obscure, bench_spg, bench_vskl, data, figures
 from mklopt.bench_spg import Run, Task, ratios
 from mklopt.families import Product
+from mklopt.solvers import solvers
 
 
 @pytest.mark.parametrize("bench", [bench_vskl, bench_spg, bench_lazy])
@@ -154,3 +156,33 @@ def test_on_the_fly_and_in_memory_are_compared(monkeypatch, capsys):
     stored, lazy = (bench_lazy.run(60, "analytic", cache) for cache in (None, "0"))
     lazy.primal *= 1 + 1e-8
     assert "MISSED" in bench_lazy.comparison(stored, lazy)
+
+
+def test_obscure_against_pegasos_and_ufo_on_a_toy(monkeypatch, tmp_path):
+    """Curves by epoch with certified objectives, drawn; ufo's objective is its own."""
+    toy = data.load("orabona_toy", n=90, seed=0)
+    monkeypatch.setattr(data, "load", lambda name: toy)
+    monkeypatch.setattr(figures, "FOLDER", tmp_path)
+    found = bench_obscure.curves(Console(quiet=True), (1.5,), (1.0, 100.0), 8, 60)
+    assert {name for *_, name in found} >= {"obscure", "pegasos", "ufo"}
+    for (_, _, name), curve in found.items():
+        if name not in solvers() or solvers()[name].draws:
+            assert curve.epochs == [1, 2, 3, 4, 5, 7, 8]
+        assert np.all(np.diff(curve.objective) <= 0)
+        assert 0 < curve.lower <= curve.objective[-1]
+    mine, theirs = (found[1.5, 100.0, s] for s in ("obscure", "pegasos"))
+    assert mine.at(8) < theirs.at(8) and mine.at(4) == mine.objective[3]
+    bench_obscure.mfeat_draw(found)
+    assert len(list(tmp_path.glob("obscure-mfeat-*.png"))) == 2
+    assert bench_obscure.mfeat_table(found, 8).row_count == 2
+
+
+def test_the_slope_needs_the_data(monkeypatch):
+    def nowhere(name, **options):
+        raise data.DataNotFound(f"{name} was not found: MKLOPT_DATA is not set")
+
+    monkeypatch.setattr(data, "load", nowhere)
+    for part, name in (("scale", "mnist5k"), ("mfeat", "mfeat")):
+        monkeypatch.setattr(sys, "argv", ["bench", "--only", part])
+        with pytest.raises(SystemExit, match=f"{name} was not found: MKLOPT_DATA"):
+            bench_obscure.main()
