@@ -282,6 +282,10 @@ def wrong_sign(case: Case) -> Iterator[Finding]:
     if case.problem.loss.labels == "binary":
         words = "α is given without the sign of the label: multiply it by y"
         yield Finding("label sign dropped", words, case.with_point(dual=y * dual))
+        fixed = case.problem.with_(formulation=FixedWeights(case.weights))
+        found = badness(fixed, Point(y * dual, case.weights))
+        words += "; so it solves the machine at these weights, which are wrong too"
+        yield Finding("label sign dropped", words, found, ANEW)
     words = "the sign of α is reversed: −α is certified"
     yield Finding("sign reversed", words, case.with_point(dual=-dual))
 
