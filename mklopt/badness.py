@@ -180,5 +180,18 @@ class Case:
             return min(found, self.with_own_weights(other))
         return found
 
+    def stretched(self, c: float) -> float:
+        """How bad (cα, θ/c), the same w, is for cC: with Ω multiplied by 1/c."""
+        other = self.problem.with_(C=c * np.asarray(self.problem.C))
+        dual, theta = self.point.dual, self.point.weights
+        return badness(
+            other,
+            replace(
+                self.point,
+                dual=None if dual is None else c * dual,
+                weights=None if theta is None else theta / c,
+            ),
+        )
+
     def with_point(self, **changes: Any) -> float:
         return badness(self.problem, replace(self.point, **changes))

@@ -85,7 +85,8 @@ def other_C(case: Case) -> Iterator[Finding]:
         words = f"objective of another C: optimal for {name}"
         if close and close[0] in ("C/2", "2·C"):
             words += ", as with a factor ½ lost or added"
-        yield Finding("other C", words, case.under(C=factor * np.asarray(problem.C)))
+        plain = case.under(C=factor * np.asarray(problem.C))
+        yield Finding("other C", words, min(plain, case.stretched(factor)))
 
 
 def _visible_factors(case: Case) -> list[float]:
@@ -282,6 +283,10 @@ def wrong_sign(case: Case) -> Iterator[Finding]:
     if case.problem.loss.labels == "binary":
         words = "α is given without the sign of the label: multiply it by y"
         yield Finding("label sign dropped", words, case.with_point(dual=y * dual))
+        fixed = case.problem.with_(formulation=FixedWeights(case.weights))
+        found = badness(fixed, Point(y * dual, case.weights))
+        words += "; so it solves the machine at these weights, which are wrong too"
+        yield Finding("label sign dropped", words, found, ANEW)
     words = "the sign of α is reversed: −α is certified"
     yield Finding("sign reversed", words, case.with_point(dual=-dual))
 
@@ -315,9 +320,7 @@ def scaled_weights(case: Case) -> Iterator[Finding]:
             continue
         words = f"weights not normalized: they are {c:.4g} times the right ones"
         yield Finding("not normalized", words, case.with_point(weights=theta / c))
-        dual = None if case.point.dual is None else c * case.point.dual
-        acts = problem.with_(C=c * np.asarray(problem.C))
-        found = badness(acts, replace(case.point, dual=dual, weights=theta / c))
+        found = case.stretched(c)
         yield Finding(
             "not normalized", f"{words}, which acts like C′ = {c:.4g}·C", found
         )

@@ -149,6 +149,16 @@ def signless(problem):
     return weights, problem.y * dual
 
 
+def labels_forgotten(problem):
+    """α ≥ 0 all along: in αᵀK_mα, too, and so in the weights."""
+    theta = np.full(problem.grams.M, problem.grams.M**-0.5)
+    for _ in range(30):
+        alpha: Any = machine(problem, theta)
+        v = np.sqrt(problem.grams.quad(np.abs(alpha)))
+        theta = LpNorm(2.0).weights(theta * v)
+    return theta, np.abs(alpha)
+
+
 def backwards(problem):
     weights, dual = right(problem)
     return weights, -dual
@@ -212,6 +222,7 @@ DIAGNOSES = {
     "block": (instead(formulation=BlockNorm(2.0)), "other formulation", "block norm"),
     "loss": (instead(loss="logistic"), "other loss", "optimal for logistic"),
     "signless": (signless, "label sign dropped", "multiply it by y"),
+    "labels": (labels_forgotten, "label sign dropped", "which are wrong too"),
     "backwards": (backwards, "sign reversed", "−α is certified"),
     "off centre": (off_centre, "dual infeasible", "where a bias asks for 0"),
     "beyond": (beyond, "dual infeasible", "outside the box by 0.3·C"),
