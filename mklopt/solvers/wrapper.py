@@ -34,13 +34,15 @@ class Machine:
         self.problem, self.sharpness, self.alpha = problem, sharpness, alpha
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
-        self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
+        self.tol, self.gap = 1e-3 * worst, np.inf
+        self.solves, self.work = 0, 0.0
 
     def solve(self, theta: Array) -> Array:
         """α at θ: one combine, and no other pass."""
         K = self.problem.grams.combine(theta)
         found = svm.solve(self.problem, K, self.alpha, tol=self.tol)
         self.gap, self.solves = found.gap, self.solves + 1
+        self.work += found.work
         return self.adopt(self.problem.feasible(found.alpha), theta)
 
     def adopt(self, alpha: Array, theta: Array) -> Array:
