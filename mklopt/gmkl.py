@@ -155,7 +155,8 @@ class Envelope:
     """W(d) by one machine, warm-started; ∇W by Danskin. Serves `descend`."""
 
     def __init__(self, problem: KernelFamilyProblem, tune: bool):
-        self.problem, self.tune, self.solves, self.bias = problem, tune, 0, 0.0
+        self.problem, self.tune, self.bias = problem, tune, 0.0
+        self.solves, self.work = 0, 0.0
         shell = problem.shell
         zero = np.zeros(shell.shape)
         self.worst = float(shell.costs @ shell.loss.value(zero, shell.y))
@@ -167,7 +168,7 @@ class Envelope:
         K = problem.family.combine(d)
         found = svm.solve(problem.shell, K, self.alpha, tol=self.noise)
         self.alpha, self.bias = problem.shell.feasible(found.alpha), found.bias
-        self.solves += 1
+        self.solves, self.work = self.solves + 1, self.work + found.work
         inner = problem.shell.gain(self.alpha) - 0.5 * float(
             self.alpha @ K @ self.alpha
         )

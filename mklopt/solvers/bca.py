@@ -50,8 +50,8 @@ from .wrapper import Machine
 Array = np.ndarray
 MOST = 500  # rounds for one λ …
 PATIENT = 50  # … and for q = ∞, before the proximal method takes over
-OFTEN = 10  # rounds between two iterates that are shown
-STEPS = 150  # steps of Newton's method in the proximal method
+OFTEN = 10  # steps of Newton's method in it, between two iterates that are shown …
+STEPS = 150  # … and at most
 STEEP = 1e5  # θ_j above this many times the smallest: a silent group
 FLOOR = 1e-12  # a relative gap below which there is only rounding
 
@@ -115,6 +115,7 @@ class Oracle:
         Yields now and then on the way, so that a limit on time can be kept.
         """
         self.lam, never = lam, len(self.groups) == 1 or self.q < np.inf
+        shown = self.machine.work
         for count in range(1, MOST + 1):
             self.round()
             if self.apart <= self.wanted:
@@ -122,8 +123,9 @@ class Oracle:
             if not never and (np.any(self.held) or count >= PATIENT):
                 yield from self._finish()
                 return
-            if count % OFTEN == 0:
+            if self.machine.work >= shown + 1:
                 yield self.iterate()
+                shown = self.machine.work
 
     def round(self) -> None:
         """Proposition 3.3, and the machine; for q = ∞ no θ_j grows beyond STEEP."""

@@ -35,7 +35,7 @@ from numba import float64, int64, types
 
 from ..problem import Problem
 from ..storage import READ_ONLY, compiled
-from .svm import PATIENCE, Solution, bordered
+from .svm import PATIENCE, Solution, bordered, longest
 
 Array = np.ndarray
 WORTH = 0.1  # the part of the best gain for which a sample is moved
@@ -109,7 +109,7 @@ def solve(
     if margins is None:
         raise ValueError(f"the dual of {problem.loss.name} is not linear on simplices")
     ascent = Ascent(problem, K, margins, start)
-    budget = budget or max(10_000, 100_000_000 // len(K))  # less than a second
+    budget = budget or longest(len(K))
     moves, best, idle, pause, cost = 0, math.inf, 0, 0, 0
     while True:
         most = min(budget - moves, max(5 * len(K), 1000))

@@ -26,7 +26,6 @@ from .base import Iterate, Steps, beginning, solver
 from .wrapper import Machine
 
 Array = np.ndarray
-OFTEN = 10  # machines between two iterates that are shown
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
@@ -99,7 +98,7 @@ def golden_section(
 
     Yields now and then, so that a limit on time can be kept.
     """
-    values = {0.0: value}
+    values, shown = {0.0: value}, machine.work
     low, high = 0.0, reach
     for _ in range(20):
         width = high - low
@@ -108,8 +107,9 @@ def golden_section(
             if t not in values:
                 machine.solve(np.maximum(theta + t * direction, 0.0))
                 values[t] = machine.J
-                if len(values) % OFTEN == 0:
-                    yield machine.iterate()
+            if machine.work >= shown + 1:
+                yield machine.iterate()
+                shown = machine.work
         low, high = (low, second) if values[first] < values[second] else (first, high)
         best = min(values, key=lambda t: values[t])
         if best > 0 and high - low < 0.002 * best:

@@ -38,7 +38,6 @@ import numpy as np
 
 Array = np.ndarray
 LEAST = 1e-4  # of the largest: how fast a parameter may leave 0
-OFTEN = 10  # trials of a long search, after which it shows one
 SMALL = 1e-8  # steps below it: the gradient is wrong, not the step
 
 
@@ -47,6 +46,8 @@ class Objective(Protocol):
 
     @property
     def noise(self) -> float: ...  # how far a value may be off
+    @property
+    def work(self) -> float: ...  # so far; a search shows a trial for each 1 of it
     def value(self, d: Array) -> float: ...
     def gradient(self) -> Array: ...
     def project(self, d: Array) -> Array: ...
@@ -88,7 +89,7 @@ def descend(
         target = objective.project(d - length * scale * slope)
         point = Point(d, value, slope, d - target)
         yield point
-        t, trials = 1.0, 0
+        t, trials, shown = 1.0, 0, objective.work
         while True:
             trial = d - t * point.move
             new = objective.value(trial)
@@ -98,8 +99,9 @@ def descend(
             t = parabola(t, new - value, point.falls)
             if t < SMALL:
                 break
-            if trials % OFTEN == 0:
+            if objective.work >= shown + 1:
                 yield Point(trial, new, objective.gradient(), point.move)
+                shown = objective.work
         if t < SMALL:
             objective.sharpen()
             value, slope = objective.value(d), objective.gradient()

@@ -84,6 +84,10 @@ class Priced:
     def noise(self) -> float:
         return self.machine.tol
 
+    @property
+    def work(self) -> float:
+        return self.machine.work
+
     def value(self, theta: Array) -> float:
         self.machine.solve(theta)
         price, self.slope = self.problem.formulation.price(theta)

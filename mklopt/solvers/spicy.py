@@ -27,7 +27,6 @@ rises, and the error falls by a factor of order 1/γ_t: superlinearly as γ_t gr
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +40,7 @@ from .lagrangian import Gammas, Lagrangian, Point
 Array = np.ndarray
 MOST = 50  # steps of Newton's method for one proximal step
 TOLERATED = 0.1  # of the gap: by how much a step may raise the objective
-LONG = 0.5  # seconds after which an unfinished step is shown
+OFTEN = 10  # steps of Newton's method after which an unfinished step is shown
 LONGER = 1.1  # a kernel counts as promising if a ρ so much longer would use it
 WARM = {True: 1000.0, False: 10.0}  # γ from a start, for steep and for kinked losses
 STEEPEST = 1e6  # γ in units of the solution: beyond it β + γρ forgets β
@@ -97,15 +96,13 @@ def spicy(
         before, close = certificate.primal, precision
         point = lagrangian.enter(promising(lagrangian, certificate), rho, point)
         while True:
-            shown = time.perf_counter()
             for count in range(MOST):
                 solved = count > 0 and lagrangian.unsolved(point) <= close**2
                 if solved:
                     break
                 point, steps = lagrangian.newton(point), steps + 1
-                if time.perf_counter() - shown > LONG:
+                if count % OFTEN == OFTEN - 1:
                     certificate = yield shown_at(lagrangian, point, steps)
-                    shown = time.perf_counter()
             certificate = yield shown_at(lagrangian, point, steps)
             late = latecomers(lagrangian, point, certificate)
             rises = certificate.primal - before > TOLERATED * certificate.gap

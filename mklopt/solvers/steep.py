@@ -51,7 +51,7 @@ class Steep(Machine):
             self._step()
             if self.gap >= before[0] and self.gap <= 1e-12 * abs(self.primal):
                 break  # what is left is rounding
-        return self._solved(self.slope, self.gap)
+        return self._solved(self.slope, self.gap, 0.125)
 
     def _settle(self, Kb: Array) -> None:
         """f, its α and the gap at β, with the best bias."""

@@ -47,17 +47,18 @@ class Machine:
         self.curved = curved and problem.grams.storage != "factors"
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
-        self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
+        self.tol, self.gap = 1e-3 * worst, np.inf
+        self.solves, self.work = 0, 0.0
         self.kind = kind_of(problem)
 
     def solve(self, theta: Array) -> Array:
         """α at θ: one combine, and no other pass."""
         self.theta, self.K = theta, self.problem.grams.combine(theta)
         found = self.kind.solve(self.problem, self.K, self.alpha, tol=self.tol)
-        return self._solved(found.alpha, found.gap)
+        return self._solved(found.alpha, found.gap, found.work)
 
-    def _solved(self, alpha: Array, gap: float) -> Array:
-        self.gap, self.solves = gap, self.solves + 1
+    def _solved(self, alpha: Array, gap: float, work: float) -> Array:
+        self.gap, self.solves, self.work = gap, self.solves + 1, self.work + work
         return self._moved(self.problem.feasible(alpha))
 
     def adopt(self, alpha: Array, theta: Array) -> Array:
