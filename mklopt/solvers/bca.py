@@ -229,7 +229,12 @@ class Oracle:
         return plain - inverse @ np.linalg.solve(small, 2 * E @ (c.T @ plain))
 
     def foresee(self, which: Array, step: Array) -> None:
-        """Where α and θ go to first order when λ moves, after `hessian` of the same."""
+        """Where α and θ go to first order when λ moves, after `hessian` of the same.
+
+        For q = ∞ θ has kinks, and silent groups go their own way: nothing is foreseen.
+        """
+        if self.outer.q == np.inf:
+            return
         move = -self._columns @ step
         lam = self.lam.copy()
         lam[which] += step
@@ -238,8 +243,7 @@ class Oracle:
         squares[used] = self.machine.v[used] ** 2
         squares[used] += 2 * (move @ self.machine.forces(used))
         D = np.maximum(self.sums(lam * squares), 0.1 * self.D)
-        theta = self.outer.reweight(self.theta, np.sqrt(D))
-        self.theta = np.where(self.silent, self.theta, theta)
+        self.theta = self.outer.reweight(self.theta, np.sqrt(D))
         self.machine.foresee(move)
         self._foreseen = True
 

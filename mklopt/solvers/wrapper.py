@@ -32,6 +32,8 @@ class Machine:
     with a loose one the warm start is already good enough and α never moves.
     """
 
+    steps = 30  # of Newton's method, at most, where the machine is solved by it
+
     def __init__(
         self,
         problem: Problem,
@@ -45,10 +47,12 @@ class Machine:
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.solves, self.gap = 1e-3 * worst, 0, np.inf
 
-    def solve(self, theta: Array, offset: Array | None = None) -> Array:
-        """α at θ: one combine, and no other pass."""
+    def solve(
+        self, theta: Array, offset: Array | None = None, K: Array | None = None
+    ) -> Array:
+        """α at θ: one combine, unless Σθ_mK_m is known, and no other pass."""
         self.theta = theta
-        self.K = self.problem.grams.combine(theta)
+        self.K = self.problem.grams.combine(theta) if K is None else K
         found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset=offset)
         return self._solved(found.alpha, found.gap)
 
