@@ -17,6 +17,8 @@ machine of the loss (svm.py, steep.py).
 Guarantee. W changes until no kernel outside it is asked for; then the gap of W is the
 whole gap. No kernel is ever dropped for good: all are priced before every certificate,
 so that none is missed and nothing needs to be proved of those left out.
+
+Reference: Chapelle and Rakotomamonjy (2008) for Newton's method in the weights.
 """
 
 from __future__ import annotations
@@ -31,17 +33,19 @@ from ..certificate import Certificate
 from ..formulations.base import Groups
 from ..problem import Problem
 from ..restricted import restricted
-from .base import Iterate, Steps, coefficients_of, given, judge, solver
+from .base import Iterate, Steps, given, judge, solver
 from .bca import Oracle
 from .hessian import newton
 from .orthant import Orthant
 from .steep import machine_for
 
 Array = np.ndarray
-FEW, PART = 30, 8  # kernels to begin with: so many, or one in so many
+FEW, PART = 30, 4  # kernels to begin with: so many, or one in so many
+BOLD = 4.0  # predictions that weights of the right size make, roughly
+SIZES, CLOSE = 6, 3.0  # machines, at most, to find that size, and up to what factor
 MARGIN = 0.05  # how much longer α is thought to be when kernels are asked for
 SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is complete
-LONG = 0.5  # seconds after which an unfinished round is shown
+LONG = 1.0  # seconds after which an unfinished round is shown
 
 
 @solver(
@@ -49,50 +53,56 @@ LONG = 0.5  # seconds after which an unfinished round is shown
     needs={"simplex or simplices or orthant"},
     losses={"machine", "steep"},
     accuracy=1e-6,
+    reference="chapelle2008",
     guarantee="the problem of the working set is the whole problem at the end",
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
-    theta, alpha = _first(problem, start)
-    certificate = yield Iterate(alpha, theta)
-    asked = asked_for(problem, theta, prices(problem, certificate))
-    share = SHARE
+    certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
+    if start is not None:
+        theta, alpha = beginning(problem, start)
+        certificate = yield Iterate(alpha, theta)
+        alpha, asked = certificate.alpha, asked_for(problem, theta, certificate)
+    if not np.any(theta):
+        theta, alpha = opening(problem)
+        asked = np.flatnonzero(theta)
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
         part = restricted(problem, W)
         inner = newton_inside(part, theta[W], alpha, certificate)
-        goal = share * certificate.gap
+        goal = None if certificate is None else share * certificate.gap
         certificate = yield from inside(problem, W, part, inner, goal)
         alpha, theta = certificate.alpha, weights_of(certificate)
-        asked = asked_for(problem, theta, prices(problem, certificate))
+        asked = asked_for(problem, theta, certificate)
         share = RIGHT if np.all(np.isin(asked, W)) else SHARE
 
 
-def _first(problem: Problem, start: Any) -> tuple[Array, Array]:
-    if start is None:
-        return np.zeros(problem.grams.M), coefficients_of(problem, None)[1]
+def beginning(problem: Problem, start: Any) -> tuple[Array, Array]:
+    """θ and α of a start; of a result the very point, not weights as good as its."""
     theta, alpha = given(problem, start)
+    found = getattr(start, "certificate", None)
+    if found is not None:
+        theta = weights_of(found)
     return theta, np.zeros(problem.shape) if alpha is None else alpha
 
 
 # ---- the working set -----------------------------------------------------------------
 
 
-def prices(problem: Problem, certificate: Certificate) -> Array:
-    """v_m = ‖α‖_{K_m} of all kernels, which the certificate has computed."""
-    return np.sqrt(np.maximum(problem.grams.quad(certificate.alpha), 0.0))
+def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array:
+    """The kernels that a longer α would use, new ones at most as many as are used."""
+    v = np.sqrt(np.maximum(problem.grams.quad(certificate.alpha), 0.0))
+    used = theta > 0
+    gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
+    z = problem.formulation.prox(theta * v + gamma * (1 + MARGIN) * v, gamma)
+    late = np.where(used, 0.0, z)
+    most = max(FEW, int(np.count_nonzero(used)))
+    if np.count_nonzero(late) > most:
+        late[late < np.sort(late)[-most]] = 0.0
+    return np.flatnonzero((late > 0) | (used & (z > 0)))
 
 
-def asked_for(problem: Problem, theta: Array, v: Array) -> Array:
-    """The kernels that a longer α would use."""
-    if not np.any(theta):
-        return opening(problem, v)
-    gamma = float(np.mean(theta[theta > 0]))
-    longer = theta * v + gamma * (1 + MARGIN) * v
-    return np.flatnonzero(problem.formulation.prox(longer, gamma) > 0)
-
-
-def opening(problem: Problem, v: Array) -> Array:
-    """The first kernels that prox_γΩ(v) uses as γ falls."""
+def nearest(problem: Problem, v: Array) -> Array:
+    """The first kernels that prox_γΩ(v) uses as γ falls: FEW, or one in PART."""
     few, prox = max(FEW, len(v) // PART), problem.formulation.prox
     low, high = 0.0, max(float(np.max(v)), 1e-300)
     for _ in range(40):
@@ -104,23 +114,67 @@ def opening(problem: Problem, v: Array) -> Array:
     return found if len(found) else np.arange(len(v))
 
 
+def opening(problem: Problem) -> tuple[Array, Array]:
+    """θ and α to begin with: the machine of all kernels alike says which come first."""
+    M, machine = problem.grams.M, machine_for(problem, None)
+    K = problem.grams.combine(np.ones(M))
+    size = first_size(problem, K) if "orthant" in problem.formulation.traits else 1 / M
+    for _ in range(SIZES):
+        alpha = machine.solve(np.full(M, size), K=size * K)
+        if "orthant" not in problem.formulation.traits:
+            break
+        times = resized(problem, float(alpha @ machine.K @ alpha), size * M)
+        size *= times
+        if 1 / CLOSE < times < CLOSE:
+            break
+    theta = np.zeros(M)
+    first = nearest(problem, machine.v)
+    theta[first] = size * M / len(first)
+    return theta, alpha
+
+
+def first_size(problem: Problem, K: Array) -> float:
+    """θ of all kernels alike at which predictions are of the order of BOLD.
+
+    With α along a = −C V'(0), as long as an average kernel allows: ‖α‖_K² = M.
+    """
+    slope = problem.loss.gradient(np.zeros(problem.shape), problem.y)
+    a = problem.feasible(-problem.costs * slope)
+    Ka = K @ a
+    length = np.sqrt(max(float(a @ Ka), 1e-300) / problem.grams.M)
+    return BOLD * float(length) / max(float(np.mean(np.abs(Ka))), 1e-300)
+
+
+def resized(problem: Problem, length: float, total: float) -> float:
+    """By how much J + cΣt asks for other weights, if J falls with their inverse."""
+    return float(np.sqrt(0.5 * length / (problem.formulation.orthant[0] * total)))
+
+
 # ---- inside it -----------------------------------------------------------------------
 
 
 def newton_inside(
-    part: Problem, theta: Array, alpha: Array, certificate: Certificate
+    part: Problem, theta: Array, alpha: Array, certificate: Certificate | None
 ) -> Steps:
     """Newton's method in the weights of the working set, from θ and α on."""
-    machine = machine_for(part, alpha, 1e-6 if part.loss.steep else 1e-5)
-    machine.heed(certificate)
+    machine = machine_for(part, alpha, 1e-3 if part.loss.steep else 1e-5)
     if "orthant" in part.formulation.traits:
-        return _on_orthant(Orthant(part, machine), theta)
-    oracle = Oracle(part, *simplices(part), machine=machine)
-    oracle.heed(certificate)
+        oracle: Any = Orthant(part, machine)
+        x = oracle.of_weights(theta)
+    else:
+        oracle = Oracle(part, *simplices(part), machine=machine)
+        x = _on_simplices(oracle, theta)
+    if certificate is not None:
+        oracle.heed(certificate)
+    return newton(oracle, x)
+
+
+def _on_simplices(oracle: Oracle, theta: Array) -> Array:
+    """θ_k = λ_kθ_j: θ across groups goes to the oracle, λ is left."""
     sums = oracle.sums(theta)
     if np.all(sums > 0):
         oracle.theta = sums
-    return newton(oracle, np.where(sums[oracle.owner] > 0, theta, 1.0))
+    return np.where(sums[oracle.owner] > 0, theta, 1.0)
 
 
 def simplices(part: Problem) -> tuple[Groups, float]:
@@ -131,24 +185,18 @@ def simplices(part: Problem) -> tuple[Groups, float]:
     return (tuple(range(M)),), 1.0
 
 
-def _on_orthant(orthant: Orthant, theta: Array) -> Steps:
-    """With no weights to begin from, two analytic steps find their size first."""
-    if not np.any(theta):
-        theta = np.full(len(theta), 1.0 / len(theta))
-        for _ in range(2):
-            yield from orthant.solve(orthant.of_weights(theta))
-            theta = orthant.problem.formulation.reweight(theta, orthant.machine.v)
-    yield from newton(orthant, orthant.of_weights(theta))
-
-
 def inside(
-    problem: Problem, W: Array, part: Problem, inner: Steps, goal: float
+    problem: Problem, W: Array, part: Problem, inner: Steps, goal: float | None
 ) -> Generator[Iterate, Certificate, Certificate]:
-    """The inner solver until its own gap is at most the goal; then the whole gap."""
+    """The inner solver until its own gap is at most the goal; then the whole gap.
+
+    With no goal: a share of what its first gap is.
+    """
     shown, sent = time.perf_counter(), None
     while True:
         iterate = inner.send(sent)  # type: ignore[arg-type]
         sent = judge(part, iterate)
+        goal = SHARE * sent.gap if goal is None else goal
         done = sent.gap <= goal
         if done or time.perf_counter() - shown > LONG:
             certificate = yield _enlarged(problem, W, sent, iterate.info)

@@ -1,5 +1,9 @@
 """What runs when no solver is named: the quickest that the traits allow, then others.
 
+Problem. Every formulation, every loss.
+
+Algorithm. By what the formulation and the loss state:
+
     Ω* smooth, a machine for the loss        `analytic`: all kernels are in use, Newton
                                              in log θ
     simplices or an orthant of weights, and  `active`: a working set of kernels, Newton
@@ -18,6 +22,8 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..certificate import Certificate
 from ..problem import Problem
 from .active import active
@@ -33,6 +39,7 @@ STANDSTILL = 0.9  # … over which the gap must fall below this part of itself
     "auto",
     losses={"any"},
     accuracy=1e-6,
+    reference="kloft2011, chapelle2008, suzuki2009",
     guarantee="that of the solver it picks; none is followed that stands still",
 )
 def auto(problem: Problem, *, start: Any = None) -> Steps:
@@ -68,7 +75,7 @@ def followed(steps: Steps, why: str) -> Generator[Iterate, Certificate, Any]:
     while True:
         try:
             iterate = steps.send(sent)  # type: ignore[arg-type]
-        except (StopIteration, ArithmeticError, ValueError):
+        except (StopIteration, ArithmeticError, np.linalg.LinAlgError):
             return best
         sent = yield replace(iterate, info={**iterate.info, "choice": why})
         if best is None or sent.relative_gap <= STANDSTILL * best.relative_gap:

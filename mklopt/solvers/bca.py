@@ -295,7 +295,12 @@ class Oracle:
         return plain - inverse @ np.linalg.solve(small, 2 * E @ (c.T @ plain))
 
     def foresee(self, which: Array, step: Array) -> None:
-        """Where α and θ go to first order when λ moves, after `hessian` of the same."""
+        """Where α and θ go to first order when λ moves, after `hessian` of the same.
+
+        For q = ∞ θ has kinks, and silent groups go their own way: nothing is foreseen.
+        """
+        if self.outer.q == np.inf:
+            return
         move = -self._columns @ step
         lam = self.lam.copy()
         lam[which] += step

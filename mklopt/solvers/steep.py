@@ -22,7 +22,7 @@ from ..problem import Problem
 from .wrapper import Machine
 
 Array = np.ndarray
-MOST, HALVINGS = 30, 30
+HALVINGS = 30
 
 
 def machine_for(problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
@@ -35,23 +35,42 @@ class Steep(Machine):
     """The machine at given kernel weights; every coordinate of α is free."""
 
     beta: Array | None = None
+    move: Array | None = None  # where β is likely to go next
     bias = 0.0
 
-    def solve(self, theta: Array) -> Array:
-        self.theta, self.K = theta, self.problem.grams.combine(theta)
-        if self.beta is None:
-            zero = np.zeros(self.problem.grams.n)
-            self.beta = zero if self.alpha is None else self.alpha
+    def solve(self, theta: Array, K: Array | None = None) -> Array:
+        self.theta = theta
+        self.K = self.problem.grams.combine(theta) if K is None else K
         self._factor = None
-        self._settle(self.K @ self.beta)
-        for _ in range(MOST):
-            if self.gap <= self.tol:
-                break
-            before = self.gap, self.beta
+        self._begin()
+        for _ in range(self.steps):  # at least one: `respond` needs its factor anyhow
+            before = self.gap
             self._step()
-            if self.gap >= before[0] and self.gap <= 1e-12 * abs(self.primal):
-                break  # what is left is rounding
+            rounding = self.gap >= before and self.gap <= 1e-12 * abs(self.primal)
+            if self.gap <= self.tol or rounding:
+                break
         return self._solved(self.slope, self.gap, 0.125)
+
+    def _begin(self) -> None:
+        """At the last β, with its predictions, or where it is foreseen to go."""
+        zero = np.zeros(self.problem.grams.n)
+        last = self.beta if self.beta is not None else self.alpha
+        starts = [zero if last is None else last]
+        if self.beta is not None:
+            Kb = self.K @ self.beta
+            keeps = float(self.Kb @ Kb) / max(float(Kb @ Kb), 1e-300)
+            starts.append(keeps * self.beta)
+        if self.move is not None:
+            starts.append(starts[0] + self.move)
+        tried = []
+        for self.beta in starts:
+            self._settle(self.K @ self.beta)
+            tried.append(self.primal)
+        best = int(np.argmin(tried))
+        if best < len(starts) - 1:
+            self.beta = starts[best]
+            self._settle(self.K @ self.beta)
+        self.move = None
 
     def _settle(self, Kb: Array) -> None:
         """f, its α and the gap at β, with the best bias."""
@@ -76,7 +95,7 @@ class Steep(Machine):
         push, ones = self._plain(force).T
         step, shift = push - rest, 0.0
         if problem.bias:
-            shift = float(np.sum(self.beta + step) / np.sum(ones))
+            shift = float(np.sum(self.beta + step) / max(np.sum(ones), 1e-300))
             step = step - shift * ones
         Ks = self.K @ step
         # ∇ of ½βᵀKβ + ΣCV along (step, shift)
@@ -102,7 +121,7 @@ class Steep(Machine):
         A *= self.R
         A[np.diag_indices_from(A)] += 1.0
         options = {"lower": True, "overwrite_a": True, "check_finite": False}
-        self._factor = scipy.linalg.cho_factor(A, **options)
+        self._factor = scipy.linalg.cho_factor(A.T, **options)  # as LAPACK stores it
 
     def _plain(self, force: Array) -> Array:
         """P force, without the border."""
@@ -121,5 +140,4 @@ class Steep(Machine):
         return found[:, :-1]
 
     def foresee(self, move: Array) -> None:
-        assert self.beta is not None
-        self.beta = self.beta + move
+        self.move = move

@@ -36,6 +36,8 @@ class Machine:
     with a loose one the warm start is already good enough and α never moves.
     """
 
+    steps = 30  # of Newton's method, at most, where the machine is solved by it
+
     def __init__(
         self,
         problem: Problem,
@@ -51,9 +53,10 @@ class Machine:
         self.solves, self.work = 0, 0.0
         self.kind = kind_of(problem)
 
-    def solve(self, theta: Array) -> Array:
-        """α at θ: one combine, and no other pass."""
-        self.theta, self.K = theta, self.problem.grams.combine(theta)
+    def solve(self, theta: Array, K: Array | None = None) -> Array:
+        """α at θ: one combine, unless Σθ_mK_m is known, and no other pass."""
+        self.theta = theta
+        self.K = self.problem.grams.combine(theta) if K is None else K
         found = self.kind.solve(self.problem, self.K, self.alpha, tol=self.tol)
         return self._solved(found.alpha, found.gap, found.work)
 

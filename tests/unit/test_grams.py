@@ -64,13 +64,25 @@ def test_operations_agree_with_their_definitions(storage, n):
 def test_passes_are_counted_in_numbers_read():
     for storage, share in (("full", 1.0), ("packed", 36 / 64)):
         grams, a = GramStack(kernels(M=4), storage=storage), np.ones(8)
-        grams.matvec(a)
         grams.quad(a)
+        grams.matvec(a)
         grams.combine(np.ones(4))
         assert grams.passes == pytest.approx(3 * share)
         grams.combine(np.array([1.0, 0, 0, 1]))  # kernels of weight 0 are not read
         grams.subset([0, 1]).quad(a)  # and a subset is counted with its stack
         assert grams.passes == pytest.approx(4 * share)
+
+
+def test_a_product_knows_its_quad_and_a_subset_what_its_stack_combined():
+    grams, a, theta = GramStack(kernels(M=4)), np.arange(8.0), np.array([0, 1.0, 0, 2])
+    grams.matvec(a)
+    mixed = grams.combine(theta)
+    before = grams.passes
+    np.testing.assert_allclose(grams.quad(a), [a @ k @ a for k in grams.dense()])
+    part = grams.subset([1, 3])
+    assert part.combine(theta[[1, 3]]) is mixed
+    assert grams.passes == before
+    np.testing.assert_allclose(mixed, np.tensordot(theta, grams.dense(), axes=1))
 
 
 def test_the_last_results_are_remembered_by_content():

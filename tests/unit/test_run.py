@@ -223,7 +223,7 @@ def test_a_start_that_does_not_fit_is_refused():
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (dict(solver="nothing"), "not known; choose one of analytic"),
+        (dict(solver="nothing"), "not known; choose one of active, analytic"),
         (dict(solver="analytic", speed=3), "no option speed; it has: accelerate"),
         (dict(solver="analytic", tol=-1.0), "tol = -1.0"),
         (dict(solver="analytic", tol="small"), "tol = 'small'"),
