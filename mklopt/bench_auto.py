@@ -327,6 +327,8 @@ def draw(rows: list[Row], grown: list[Growth]) -> list:
         for place, g in enumerate(x for x in grown if x.axis == letter):
             label = f"{g.case}: {letter}^{g.exponent:.2f}"
             axis.loglog(g.sizes, g.seconds, label=label, **figures.look(place))
+            axis.set_xticks(g.sizes, map(str, g.sizes))
+            axis.tick_params("x", which="minor", bottom=False, labelbottom=False)
         axis.set(xlabel=f"{letter}", ylabel="seconds of auto")
         if axis.get_legend_handles_labels()[0]:
             axis.legend(frameon=False, fontsize=7)
@@ -345,9 +347,10 @@ def draw_ratios(axis: Any, rows: list[Row]) -> None:
         limits = [r.most for r in mine]
         axis.plot(limits, np.array(where) + shift, "|", color="0.4", markersize=9)
     axis.set_yticks(range(len(names)), names, fontsize=7)
-    axis.set(xscale="log", xlabel="pass-times to 1e-6; strokes: the most allowed")
+    axis.set(xlabel="pass-times to 1e-6; strokes: the most allowed")
+    axis.set_xlim(left=0)
     if names:
-        axis.legend(frameon=False, fontsize=7)
+        legend_above(axis)
 
 
 def draw_rivals(axis: Any, rows: list[Row]) -> None:
@@ -359,7 +362,12 @@ def draw_rivals(axis: Any, rows: list[Row]) -> None:
     axis.axvline(GOOD, color="0.4", linestyle="--", linewidth=1)
     axis.axhline(10.0, color="0.4", linestyle=":", linewidth=1)
     axis.set(xscale="log", yscale="log", xlabel="gap reached", ylabel="time over auto")
-    axis.legend(frameon=False, fontsize=7, ncols=2)
+    legend_above(axis)
+
+
+def legend_above(axis: Any) -> None:
+    where = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    axis.legend(frameon=False, fontsize=7, ncols=3, **where)
 
 
 def write(
@@ -380,11 +388,19 @@ def write(
     (figures.FOLDER / "bench.md").write_text("\n\n".join(text) + "\n")
     data = {
         "machine": about,
-        "rows": [asdict(row) for row in rows],
+        "rows": [finite(asdict(row)) for row in rows],
         "growth": [asdict(g) | {"exponent": g.exponent} for g in grown],
         "bars": lines,
     }
-    (figures.FOLDER / "bench.json").write_text(json.dumps(data, indent=1) + "\n")
+    (figures.FOLDER / "bench.json").write_text(
+        json.dumps(data, indent=1, allow_nan=False) + "\n"
+    )
+
+
+def finite(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows neither NaN nor infinity: null."""
+    lost = {k for k, v in row.items() if isinstance(v, float) and not math.isfinite(v)}
+    return row | dict.fromkeys(lost)
 
 
 def main() -> None:
