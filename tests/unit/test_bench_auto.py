@@ -154,8 +154,9 @@ def test_growth_is_the_slope_between_the_ends():
 
 def test_more_kernels_leave_the_solution_alone():
     few, y = bench_auto.more_kernels(40, 5, 5)
-    many, _ = bench_auto.more_kernels(40, 5, 15)
+    many, same = bench_auto.more_kernels(40, 5, 15)
     np.testing.assert_array_equal(many[:5], few)
+    np.testing.assert_array_equal(same, y)
     values = [
         solve(Problem(GramStack(S), y, "hinge", GroupLasso()), tol=1e-8)
         for S in (few, many)
