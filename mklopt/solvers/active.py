@@ -51,7 +51,7 @@ LONG = 1.0  # seconds after which an unfinished round is shown
 @solver(
     "active",
     needs={"simplex or simplices or orthant"},
-    losses={"machine", "steep"},
+    losses={"quadratic", "steep"},
     accuracy=1e-6,
     reference="chapelle2008",
     guarantee="the problem of the working set is the whole problem at the end",
