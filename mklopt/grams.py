@@ -226,7 +226,7 @@ class GramStack:
         """(⟨A, K_m A⟩)_m from what matvec returned; sharper from factors: ‖L_mᵀA‖²."""
         if self.storage == "factors":
             return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
-        return np.asarray(KA.reshape(self.M, -1) @ A.ravel())
+        return np.asarray(KA.reshape(self.M, A.size) @ A.ravel())
 
     def rows(self, i: int | Array) -> Array:
         which = np.atleast_1d(np.arange(self.n)[np.asarray(i)])  # checks the range

@@ -14,6 +14,7 @@ Reference: Goujaud et al. (2024), PEPit; Bauschke, Bolte and Teboulle (2017).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -47,7 +48,9 @@ def worst_case(claim: str, t: int) -> WorstCase:
 
 def _solved(method: Callable[[Any, int], None], t: int) -> float:
     try:
-        from PEPit import PEP
+        with warnings.catch_warnings():  # of its own docstrings
+            warnings.simplefilter("ignore")
+            from PEPit import PEP
     except ImportError:
         raise NotTestable("PEPit is not installed: pip install mklopt[pepit]") from None
     problem = PEP()

@@ -132,7 +132,7 @@ class Machine:
             images = self.images[which]
         else:
             images = self.problem.grams.subset(which).matvec(self.point)
-        return np.ascontiguousarray(images.reshape(len(which), -1).T)
+        return np.ascontiguousarray(images.reshape(len(which), self.point.size).T)
 
     def hessian(self, which: Array) -> Array:
         """∂²J/∂θ² for some kernels."""

@@ -68,6 +68,7 @@ def definite(M: int) -> Any:
 
 
 PARAMETERS: dict[str, Any] = {
+    "a": lambda M: st.floats(0, 2),
     "p": exponents,
     "q": exponents,
     "r": low_exponents,
@@ -90,6 +91,8 @@ def instances(draw: Any, kind: Any, M: int) -> Any:
     chosen = {f.name: draw(PARAMETERS[f.name](M)) for f in fields(kind)}
     if kind is FORMULATIONS["BlockPower"]:
         chosen["q"] = min(chosen["q"], 8.0)  # ∞ is refused: u^q has no limit
+    if kind is FORMULATIONS["SparseBlockNorm"]:
+        chosen["q"] = min(max(chosen["q"], 1.01), 2.0)
     return kind(**chosen)
 
 

@@ -151,7 +151,7 @@ def test_other_backends_find_the_same(tmp_path, backend):
     found = [list(job.run(jobs, how)) for job, jobs, how in (
         (plain, 1, "loky"), (other, 2, backend))]  # fmt: skip
     one, two = ({r.id: (r.gap, r.passes, r.holds) for r in rows} for rows in found)
-    assert one == two and len(one) == 7
+    assert one == two and len(one) >= 7
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from mklopt.reference import symbolic
 
 @pytest.mark.parametrize("name", symbolic.names())
 def test_the_derivation_holds_and_its_slip_does_not(name):
-    start = time.perf_counter()
+    start = time.process_time()
     assert symbolic.derive(name).holds()
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert not symbolic.derive(name, slip=True).holds()
 
 
