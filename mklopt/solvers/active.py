@@ -43,7 +43,7 @@ from .steep import machine_for
 
 Array = np.ndarray
 FEW, PART = 30, 4  # kernels to begin with: so many, or one in so many
-BOLD = 8.0  # predictions that weights of the right size make, roughly
+BOLD = 4.0  # predictions that weights of the right size make, roughly
 SIZES, CLOSE = 6, 3.0  # machines, at most, to find that size, and up to what factor
 MARGIN = 0.05  # how much longer α is thought to be when kernels are asked for
 SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is complete
