@@ -17,6 +17,7 @@ strictly as written.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -300,6 +301,16 @@ def _through(F, index, ends, A, out, first, last):
                 out[k, i, c] = s
 
 
+_kept = threading.local()
+
+
+def _scratch(size: int) -> Array:
+    """Memory of a thread for one operation: fresh pages cost more than filling them."""
+    if getattr(_kept, "size", -1) != size:
+        _kept.row, _kept.size = np.empty(size), size
+    return _kept.row
+
+
 def in_order(index: Array) -> bool:
     """Whether the numbers of kernels count up one by one."""
     return bool(np.all(np.diff(index) == 1))
@@ -333,10 +344,10 @@ class Triangles:
         return _store(K, self.P[m], self.starts, self.full)
 
     def combine(self, index: Array, theta: Array) -> Array:
+        flat = np.empty(self.P.shape[1]) if self.full else _scratch(self.P.shape[1])
         if self._whole(index):
-            flat = theta @ self.P
+            np.matmul(theta, self.P, out=flat)
         else:
-            flat = np.empty(self.P.shape[1])
             count, work = len(flat), len(flat) * len(index)
             _spread(_combine, self.P, index, theta, flat, count=count, work=work)
         if self.full:
@@ -348,7 +359,7 @@ class Triangles:
     def quad(self, index: Array, A: Array) -> Array:
         if self.full:
             return self._against(index, (A @ A.T).ravel())
-        w = np.empty(self.P.shape[1])
+        w = _scratch(self.P.shape[1])
         _products(A, w)
         return self._against(index, w)
 
@@ -356,7 +367,7 @@ class Triangles:
         """(⟨K_m, S⟩)_m for a symmetric S."""
         if self.full:
             return self._against(index, S.ravel())
-        w = np.empty(self.P.shape[1])
+        w = _scratch(self.P.shape[1])
         _fold(S, w)
         return self._against(index, w)
 

@@ -10,9 +10,11 @@ come into use if α were a little longer: with u = θv a kernel outside is asked
 
     prox_γΩ(u + γ (1 + margin) v)_m > 0,
 
-since at an optimum u = prox_γΩ(u + γv) for every γ. Inside W: Newton's method in the
-weights (hessian.py), on simplices (bca.py) or the orthant (orthant.py), with the
-machine of the loss (svm.py, steep.py).
+since at an optimum u = prox_γΩ(u + γv) for every γ; of new ones no more than are in
+use. The first W comes from the machine of all kernels alike: those with the largest v,
+group by group where there are groups. Inside W: Newton's method in the weights
+(hessian.py), on simplices (bca.py) or the orthant (orthant.py), with the machine of the
+loss (svm.py, steep.py).
 
 Guarantee. W changes until no kernel outside it is asked for; then the gap of W is the
 whole gap. No kernel is ever dropped for good: all are priced before every certificate,
@@ -58,19 +60,23 @@ LONG = 1.0  # seconds after which an unfinished round is shown
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
+    solves = 0  # machines in all rounds
     if start is not None:
         theta, alpha = beginning(problem, start)
         certificate = yield Iterate(alpha, theta)
         alpha, asked = certificate.alpha, asked_for(problem, theta, certificate)
     if not np.any(theta):
+        begun = time.perf_counter()
         theta, alpha = opening(problem)
         asked = np.flatnonzero(theta)
+        if time.perf_counter() - begun > LONG:
+            certificate = yield Iterate(alpha, theta)
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
         part = restricted(problem, W)
-        inner = newton_inside(part, theta[W], alpha, certificate)
+        inner = newton_inside(part, theta[W], alpha, certificate, solves)
         goal = None if certificate is None else share * certificate.gap
-        certificate = yield from inside(problem, W, part, inner, goal)
+        certificate, solves = yield from inside(problem, W, part, inner, goal)
         alpha, theta = certificate.alpha, weights_of(certificate)
         asked = asked_for(problem, theta, certificate)
         share = RIGHT if np.all(np.isin(asked, W)) else SHARE
@@ -119,13 +125,15 @@ def opening(problem: Problem) -> tuple[Array, Array]:
     M, machine = problem.grams.M, machine_for(problem, None)
     K = problem.grams.combine(np.ones(M))
     size = first_size(problem, K) if "orthant" in problem.formulation.traits else 1 / M
+    begun = time.perf_counter()
     for _ in range(SIZES):
         alpha = machine.solve(np.full(M, size), K=size * K)
         if "orthant" not in problem.formulation.traits:
             break
         times = resized(problem, float(alpha @ machine.K @ alpha), size * M)
         size *= times
-        if 1 / CLOSE < times < CLOSE:
+        late = time.perf_counter() - begun > LONG
+        if 1 / CLOSE < times < CLOSE or late:
             break
     theta = np.zeros(M)
     first = nearest(problem, machine.v)
@@ -154,10 +162,15 @@ def resized(problem: Problem, length: float, total: float) -> float:
 
 
 def newton_inside(
-    part: Problem, theta: Array, alpha: Array, certificate: Certificate | None
+    part: Problem,
+    theta: Array,
+    alpha: Array,
+    certificate: Certificate | None,
+    solves: int,
 ) -> Steps:
     """Newton's method in the weights of the working set, from θ and α on."""
     machine = machine_for(part, alpha, 1e-3 if part.loss.steep else 1e-5)
+    machine.solves = solves
     if "orthant" in part.formulation.traits:
         oracle: Any = Orthant(part, machine)
         x = oracle.of_weights(theta)
@@ -187,10 +200,11 @@ def simplices(part: Problem) -> tuple[Groups, float]:
 
 def inside(
     problem: Problem, W: Array, part: Problem, inner: Steps, goal: float | None
-) -> Generator[Iterate, Certificate, Certificate]:
+) -> Generator[Iterate, Certificate, tuple[Certificate, int]]:
     """The inner solver until its own gap is at most the goal; then the whole gap.
 
-    With no goal: a share of what its first gap is.
+    Returned are the certificate and the number of machines so far. Where there is no
+    goal yet, it is a share of the first gap.
     """
     shown, sent = time.perf_counter(), None
     while True:
@@ -202,7 +216,7 @@ def inside(
             certificate = yield _enlarged(problem, W, sent, iterate.info)
             shown = time.perf_counter()
         if done:
-            return certificate
+            return certificate, iterate.info["svm_solves"]
 
 
 def _enlarged(problem: Problem, W: Array, found: Certificate, info: dict) -> Iterate:

@@ -98,7 +98,13 @@ def _factorized(A: Array, right: Array) -> Array:
         except np.linalg.LinAlgError:
             continue
         return np.asarray(scipy.linalg.cho_solve(factor, right))
-    raise ArithmeticError("the Hessian of the augmented Lagrangian is not positive")
+    if not np.all(np.isfinite(A)):
+        raise ArithmeticError("the Hessian of the augmented Lagrangian is not finite")
+    values, V = np.linalg.eigh(
+        A
+    )  # more than a hair: what is negative is taken for small
+    values = np.maximum(values, 1e-8 * np.max(np.abs(values)) + 1e-300)
+    return np.asarray(V @ ((V.T @ right) / values))
 
 
 def _conjugate_gradients(

@@ -173,9 +173,10 @@ class Units:
         self.problem = problem
         real = problem.loss.labels == "real"
         spread = float(np.std(problem.y)) if real else 1.0
-        self.unit = 1 / float(np.mean(problem.costs))
-        self.loss = (spread or 1.0) * self.unit
         largest = float(np.max(np.mean(problem.grams.diag(), axis=1)))
+        # α is of size C, or less where kernels are so large that less will do.
+        self.unit = max(1 / float(np.mean(problem.costs)), 1e-2 * largest)
+        self.loss = (spread or 1.0) * self.unit
         self.kernels = self.unit / max(1.0, largest)  # published for K_ii of at most 1
 
     def gammas(self, kernels: float, bias: float, loss: float) -> Gammas:
