@@ -100,9 +100,7 @@ def _factorized(A: Array, right: Array) -> Array:
         return np.asarray(scipy.linalg.cho_solve(factor, right))
     if not np.all(np.isfinite(A)):
         raise ArithmeticError("the Hessian of the augmented Lagrangian is not finite")
-    values, V = np.linalg.eigh(
-        A
-    )  # more than a hair: what is negative is taken for small
+    values, V = np.linalg.eigh(A)  # what is negative counts as small
     values = np.maximum(values, 1e-8 * np.max(np.abs(values)) + 1e-300)
     return np.asarray(V @ ((V.T @ right) / values))
 
