@@ -37,13 +37,18 @@ class Steep(Machine):
     beta: Array | None = None
     move: Array | None = None  # where β is likely to go next
     bias = 0.0
+    K: Array = np.zeros((0, 0))
+    offset: Array | None = None
 
     def solve(
         self, theta: Array, offset: Array | None = None, K: Array | None = None
     ) -> Array:
-        self.theta = theta
+        last, self.theta = (self.K, self.offset), theta
         self.K = self.problem.grams.combine(theta) if K is None else K
-        self.offset = 0.0 if offset is None else offset
+        self.offset = offset
+        same = self.K is last[0] and offset is None and last[1] is None
+        if same and self.move is None and self.gap <= self.tol:
+            return self._solved(self.slope, self.gap)
         self._factor = None
         self._begin()
         for _ in range(self.steps):  # at least one: `respond` needs its factor anyhow
@@ -78,7 +83,8 @@ class Steep(Machine):
     def _settle(self, Kb: Array) -> None:
         """f, its α and the gap at β, with the best bias."""
         problem, loss = self.problem, self.problem.loss
-        self.Kb, f = Kb, Kb + self.offset
+        offset = np.zeros(len(Kb)) if self.offset is None else self.offset
+        self.Kb, f = Kb, Kb + offset
         if problem.bias:
             self.bias = float(loss.offset(f, problem.y, problem.costs))
         self.f = f + self.bias
@@ -86,7 +92,7 @@ class Steep(Machine):
         length = 0.5 * float(self.beta @ Kb)
         self.primal = float(problem.costs @ loss.value(self.f, problem.y)) + length
         below = problem.gain(self.slope) - 0.5 * float(self.slope @ self.K @ self.slope)
-        self.gap = self.primal - below + float(np.sum(self.slope * self.offset))
+        self.gap = self.primal - below + float(self.slope @ offset)
 
     def _step(self) -> None:
         problem = self.problem

@@ -56,11 +56,19 @@ class Machine:
         found = svm.solve(self.problem, self.K, self.alpha, tol=self.tol, offset=offset)
         return self._solved(found.alpha, found.gap)
 
+    def enter(self, problem: Problem) -> None:
+        """Go on with other kernels, from α as it is."""
+        self.problem = problem
+        self._forget()
+
+    def _forget(self) -> None:
+        for name in ("v", "images"):
+            self.__dict__.pop(name, None)
+
     def _solved(self, alpha: Array, gap: float) -> Array:
         self.alpha, self.gap = self.problem.feasible(alpha), gap
         self.solves += 1
-        for name in ("v", "images"):
-            self.__dict__.pop(name, None)
+        self._forget()
         return self.alpha
 
     @cached_property
