@@ -46,6 +46,7 @@ Array = np.ndarray
 FEW, PART, MANY = 30, 4, 100  # kernels to begin with: one in PART, within limits
 BOLD = 4.0  # predictions that weights of the right size make, roughly
 SIZES, CLOSE = 6, 3.0  # machines, at most, to find that size, and up to what factor
+HEAD = 4  # first weights are in proportion to this power of v
 MARGIN = 0.05  # how much longer α is thought to be when kernels are asked for
 SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is complete
 LONG = 1.0  # seconds after which an unfinished round is shown
@@ -140,7 +141,8 @@ def opening(problem: Problem, machine: Machine) -> Array:
             break
     theta = np.zeros(M)
     first = nearest(problem, machine.v)
-    theta[first] = size * M / len(first)
+    share = machine.v[first] ** HEAD
+    theta[first] = size * M * share / np.sum(share)
     return theta
 
 

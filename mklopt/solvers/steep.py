@@ -38,6 +38,7 @@ class Steep(Machine):
     move: Array | None = None  # where β is likely to go next
     bias = 0.0
     K: Array = np.zeros((0, 0))
+    _room: Array = np.zeros((0, 0))
     offset: Array | None = None
 
     def solve(
@@ -126,7 +127,9 @@ class Steep(Machine):
         problem = self.problem
         slope = problem.loss.gradient(self.f, problem.y)
         self.R = np.sqrt(problem.costs) * problem.loss.root(slope, problem.y)
-        A = self.R[:, None] * self.K
+        if self._room.shape != self.K.shape:  # fresh memory costs half a factorization
+            self._room = np.empty(self.K.shape)
+        A = np.multiply(self.R[:, None], self.K, out=self._room)
         A *= self.R
         A[np.diag_indices_from(A)] += 1.0
         options = {"lower": True, "overwrite_a": True, "check_finite": False}
