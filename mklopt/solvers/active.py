@@ -40,11 +40,13 @@ from .bca import Oracle
 from .hessian import newton
 from .orthant import Orthant
 from .steep import machine_for
+from .wrapper import Machine
 
 Array = np.ndarray
-FEW, PART = 30, 4  # kernels to begin with: so many, or one in so many
+FEW, PART, MANY = 30, 4, 100  # kernels to begin with: one in PART, within limits
 BOLD = 4.0  # predictions that weights of the right size make, roughly
 SIZES, CLOSE = 6, 3.0  # machines, at most, to find that size, and up to what factor
+HEAD = 4  # first weights are in proportion to this power of v
 MARGIN = 0.05  # how much longer α is thought to be when kernels are asked for
 SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is complete
 LONG = 1.0  # seconds after which an unfinished round is shown
@@ -60,24 +62,26 @@ LONG = 1.0  # seconds after which an unfinished round is shown
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
-    solves = 0  # machines in all rounds
+    machine = machine_for(problem, None, 1e-3 if problem.loss.steep else 1e-5)
     if start is not None:
         theta, alpha = beginning(problem, start)
         certificate = yield Iterate(alpha, theta)
-        alpha, asked = certificate.alpha, asked_for(problem, theta, certificate)
+        machine.alpha = certificate.alpha
+        asked = asked_for(problem, theta, certificate)
     if not np.any(theta):
         begun = time.perf_counter()
-        theta, alpha = opening(problem)
+        theta = opening(problem, machine)
         asked = np.flatnonzero(theta)
         if time.perf_counter() - begun > LONG:
-            certificate = yield Iterate(alpha, theta)
+            certificate = yield Iterate(machine.point, theta)
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
         part = restricted(problem, W)
-        inner = newton_inside(part, theta[W], alpha, certificate, solves)
+        machine.enter(part)
+        inner = newton_inside(machine, theta[W], certificate)
         goal = None if certificate is None else share * certificate.gap
-        certificate, solves = yield from inside(problem, W, part, inner, goal)
-        alpha, theta = certificate.alpha, weights_of(certificate)
+        certificate = yield from inside(problem, W, part, inner, goal)
+        theta = weights_of(certificate)
         asked = asked_for(problem, theta, certificate)
         share = RIGHT if np.all(np.isin(asked, W)) else SHARE
 
@@ -108,8 +112,9 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
 
 
 def nearest(problem: Problem, v: Array) -> Array:
-    """The first kernels that prox_γΩ(v) uses as γ falls: FEW, or one in PART."""
-    few, prox = max(FEW, len(v) // PART), problem.formulation.prox
+    """The first kernels that prox_γΩ(v) uses as γ falls."""
+    few = min(max(FEW, len(v) // PART), MANY)
+    prox = problem.formulation.prox
     low, high = 0.0, max(float(np.max(v)), 1e-300)
     for _ in range(40):
         gamma = 0.5 * (low + high)
@@ -120,12 +125,11 @@ def nearest(problem: Problem, v: Array) -> Array:
     return found if len(found) else np.arange(len(v))
 
 
-def opening(problem: Problem) -> tuple[Array, Array]:
-    """θ and α to begin with: the machine of all kernels alike says which come first."""
-    M, machine = problem.grams.M, machine_for(problem, None)
+def opening(problem: Problem, machine: Machine) -> Array:
+    """θ to begin with: the machine of all kernels alike says which come first."""
+    M, begun = problem.grams.M, time.perf_counter()
     K = problem.grams.combine(np.ones(M))
     size = first_size(problem, K) if "orthant" in problem.formulation.traits else 1 / M
-    begun = time.perf_counter()
     for _ in range(SIZES):
         alpha = machine.solve(np.full(M, size), K=size * K)
         if "orthant" not in problem.formulation.traits:
@@ -137,8 +141,9 @@ def opening(problem: Problem) -> tuple[Array, Array]:
             break
     theta = np.zeros(M)
     first = nearest(problem, machine.v)
-    theta[first] = size * M / len(first)
-    return theta, alpha
+    share = machine.v[first] ** HEAD
+    theta[first] = size * M * share / np.sum(share)
+    return theta
 
 
 def first_size(problem: Problem, K: Array) -> float:
@@ -162,15 +167,10 @@ def resized(problem: Problem, length: float, total: float) -> float:
 
 
 def newton_inside(
-    part: Problem,
-    theta: Array,
-    alpha: Array,
-    certificate: Certificate | None,
-    solves: int,
+    machine: Machine, theta: Array, certificate: Certificate | None
 ) -> Steps:
-    """Newton's method in the weights of the working set, from θ and α on."""
-    machine = machine_for(part, alpha, 1e-3 if part.loss.steep else 1e-5)
-    machine.solves = solves
+    """Newton's method in the weights of the working set, from θ on."""
+    part = machine.problem
     if "orthant" in part.formulation.traits:
         oracle: Any = Orthant(part, machine)
         x = oracle.of_weights(theta)
@@ -200,11 +200,10 @@ def simplices(part: Problem) -> tuple[Groups, float]:
 
 def inside(
     problem: Problem, W: Array, part: Problem, inner: Steps, goal: float | None
-) -> Generator[Iterate, Certificate, tuple[Certificate, int]]:
+) -> Generator[Iterate, Certificate, Certificate]:
     """The inner solver until its own gap is at most the goal; then the whole gap.
 
-    Returned are the certificate and the number of machines so far. Where there is no
-    goal yet, it is a share of the first gap.
+    Where there is no goal yet, it is a share of the first gap.
     """
     shown, sent = time.perf_counter(), None
     while True:
@@ -216,7 +215,7 @@ def inside(
             certificate = yield _enlarged(problem, W, sent, iterate.info)
             shown = time.perf_counter()
         if done:
-            return certificate, iterate.info["svm_solves"]
+            return certificate
 
 
 def _enlarged(problem: Problem, W: Array, found: Certificate, info: dict) -> Iterate:

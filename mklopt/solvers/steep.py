@@ -37,10 +37,14 @@ class Steep(Machine):
     beta: Array | None = None
     move: Array | None = None  # where β is likely to go next
     bias = 0.0
+    K: Array = np.zeros((0, 0))
+    _room: Array = np.zeros((0, 0))
 
     def solve(self, theta: Array, K: Array | None = None) -> Array:
-        self.theta = theta
+        last, self.theta = self.K, theta
         self.K = self.problem.grams.combine(theta) if K is None else K
+        if self.K is last and self.move is None and self.gap <= self.tol:
+            return self._solved(self.slope, self.gap, 0.0)
         self._factor = None
         self._begin()
         for _ in range(self.steps):  # at least one: `respond` needs its factor anyhow
@@ -117,7 +121,9 @@ class Steep(Machine):
         problem = self.problem
         slope = problem.loss.gradient(self.f, problem.y)
         self.R = np.sqrt(problem.costs) * problem.loss.root(slope, problem.y)
-        A = self.R[:, None] * self.K
+        if self._room.shape != self.K.shape:  # fresh memory costs half a factorization
+            self._room = np.empty(self.K.shape)
+        A = np.multiply(self.R[:, None], self.K, out=self._room)
         A *= self.R
         A[np.diag_indices_from(A)] += 1.0
         options = {"lower": True, "overwrite_a": True, "check_finite": False}

@@ -69,6 +69,11 @@ class Machine:
         self.theta, self.K = theta, self.problem.grams.combine(theta)
         return self._moved(alpha)
 
+    def enter(self, problem: Problem) -> None:
+        """Go on with other kernels, from α as it is."""
+        self.problem = problem
+        self._moved(self.point)
+
     def _moved(self, alpha: Array) -> Array:
         self.alpha = alpha
         for name in ("v", "images"):
