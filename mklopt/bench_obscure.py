@@ -31,7 +31,6 @@ import numpy as np
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
-from scipy import stats
 
 from . import data, figures, kernels
 from .bench import medians
@@ -40,6 +39,7 @@ from .formulations import BlockNorm, Formulation, SparseBlockNorm
 from .grams import GramStack
 from .kernels import FittedKernels
 from .problem import Problem
+from .rates import uncertainty
 from .run import solve
 from .solvers import solvers
 from .solvers.obscure import theorem_3
@@ -319,9 +319,7 @@ def against_theorem_3(
             off[seed, place] = run.lam * (value - lower)
     T = problem.grams.n * np.array(epochs)
     bound = theorem_3(T, run.q, run.lam, R, run.steepest)
-    critical = stats.t.ppf(1 - 0.05 / len(epochs), df=seeds - 1)
-    error = critical * np.std(off, axis=0, ddof=1) / np.sqrt(seeds)
-    least = np.mean(off, axis=0) - error
+    least = np.mean(off, axis=0) - uncertainty(off)
     nothing = primal_value(problem, np.zeros(problem.shape), np.zeros(problem.grams.M))
     with np.errstate(divide="ignore"):
         power = np.where(least > 0, bound / least, np.inf)

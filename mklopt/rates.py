@@ -151,10 +151,8 @@ def judge_mean(
     seeds, checkpoints = values.shape
     if seeds < 2:
         return Verdict("", "not testable", "one seed says nothing of a mean")
-    width = float(-stdtrit(seeds - 1, level / checkpoints))
     mean = np.mean(values, axis=0)
-    spread = width * np.std(values, axis=0, ddof=1) / np.sqrt(seeds)
-    spread = spread + ROUNDING * np.abs(mean)
+    spread = uncertainty(values, level) + ROUNDING * np.abs(mean)
     high, low = mean + spread - lower, mean - spread - upper
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.where(low > 0, bound / low, np.inf)
@@ -172,6 +170,13 @@ def judge_mean(
         return Verdict("", "vacuous", reason, slack, at)
     reason = f"{about}: a bound {slack:.3g} times smaller would have been refuted"
     return Verdict("", "holds", reason, slack, at)
+
+
+def uncertainty(values: Array, level: float = 0.05) -> Array:
+    """How far means over seeds may be off at all checkpoints together, one-sided."""
+    seeds, checkpoints = values.shape
+    width = float(-stdtrit(seeds - 1, level / checkpoints))  # Bonferroni
+    return np.asarray(width * np.std(values, axis=0, ddof=1) / np.sqrt(seeds))
 
 
 # ---- constants -------------------------------------------------------------------
@@ -233,12 +238,6 @@ def mirror_bound(t: Array, c: Constants) -> Array:
     steps = np.sqrt(2 * c["Γ"] * c["σ"] / np.arange(1, last + 1)) / c["L"]
     above = c["Γ"] + np.cumsum(steps**2) * c["L"] ** 2 / (2 * c["σ"])
     return (above / np.cumsum(steps))[np.maximum(t, 1) - 1]
-
-
-def obscure_bound(T: Array, c: Constants) -> Array:
-    """c√(q(1+log T)) min(c√(q(1+log T))/(λT), 4R/√T), c = λR + L."""
-    size = (c["λ"] * c["R"] + c["L"]) * np.sqrt(c["q"] * (1 + np.log(T)))
-    return size * np.minimum(size / (c["λ"] * T), 4 * c["R"] / np.sqrt(T))
 
 
 # ---- the claims ------------------------------------------------------------------

@@ -14,9 +14,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def python(code: str) -> str:
+def python(code: str, folder: Path = ROOT) -> str:
+    command = [sys.executable, "-c", code]
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        command, capture_output=True, text=True, check=True, cwd=folder
     )
     return done.stdout.strip()
 
@@ -111,9 +112,11 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.mark.parametrize("block", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_a_readme_example_runs_and_ends_in_a_certified_gap(block):
+def test_a_readme_example_runs_and_ends_in_a_certified_gap(block, tmp_path):
     # Products of kernels are not convex: what is certified there is the SVM at d.
-    assert ("SVM at d:" if "gmkl.solve" in block else "≤ f* ≤") in python(block)
+    assert ("SVM at d:" if "gmkl.solve" in block else "≤ f* ≤") in python(
+        block, tmp_path
+    )
 
 
 def test_the_readme_has_examples():
