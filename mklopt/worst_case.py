@@ -50,10 +50,11 @@ def _solved(method: Callable[[Any, int], None], t: int) -> float:
     try:
         with warnings.catch_warnings():  # of its own docstrings
             warnings.simplefilter("ignore")
-            from PEPit import PEP
+            import PEPit.functions
+            import PEPit.primitive_steps
     except ImportError:
         raise NotTestable("PEPit is not installed: pip install mklopt[pepit]") from None
-    problem = PEP()
+    problem = PEPit.PEP()
     method(problem, t)
     return float(problem.solve(verbose=0))
 

@@ -25,7 +25,6 @@ Reference: Chapelle and Rakotomamonjy (2008) for Newton's method in the weights.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Generator
 from typing import Any
 
@@ -203,8 +202,9 @@ def inside(
 
     Where there is no goal yet, it is a share of the first gap.
     """
-    sent = None
-    for count in itertools.count(1):
+    sent, count = None, 0
+    while True:
+        count += 1
         iterate = inner.send(sent)  # type: ignore[arg-type]
         sent = judge(part, iterate)
         goal = SHARE * sent.gap if goal is None else goal
