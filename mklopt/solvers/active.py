@@ -48,7 +48,6 @@ SIZES, CLOSE = 6, 3.0  # machines, at most, to find that size, and up to what fa
 HEAD = 4  # first weights are in proportion to this power of v
 MARGIN = 0.05  # how much longer α is thought to be when kernels are asked for
 SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is complete
-OFTEN = 10  # inner iterates after which an unfinished round is shown
 
 
 @solver(
@@ -78,7 +77,7 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
         machine.enter(part)
         inner = newton_inside(machine, theta[W], certificate)
         goal = None if certificate is None else share * certificate.gap
-        certificate = yield from inside(problem, W, part, inner, goal)
+        certificate = yield from inside(problem, W, machine, inner, goal)
         theta = weights_of(certificate)
         asked = asked_for(problem, theta, certificate)
         share = RIGHT if np.all(np.isin(asked, W)) else SHARE
@@ -139,6 +138,7 @@ def opening(problem: Problem, machine: Machine) -> Array:
     theta = np.zeros(M)
     first = nearest(problem, machine.v)
     share = machine.v[first] ** HEAD
+    share = share if np.any(share) else np.ones(len(first))  # nothing tells them apart
     theta[first] = size * M * share / np.sum(share)
     return theta
 
@@ -196,21 +196,21 @@ def simplices(part: Problem) -> tuple[Groups, float]:
 
 
 def inside(
-    problem: Problem, W: Array, part: Problem, inner: Steps, goal: float | None
+    problem: Problem, W: Array, machine: Machine, inner: Steps, goal: float | None
 ) -> Generator[Iterate, Certificate, Certificate]:
     """The inner solver until its own gap is at most the goal; then the whole gap.
 
     Where there is no goal yet, it is a share of the first gap.
     """
-    sent, count = None, 0
+    sent, shown = None, machine.work
     while True:
-        count += 1
         iterate = inner.send(sent)  # type: ignore[arg-type]
-        sent = judge(part, iterate)
+        sent = judge(machine.problem, iterate)
         goal = SHARE * sent.gap if goal is None else goal
         done = sent.gap <= goal
-        if done or count % OFTEN == 0:
+        if done or machine.work >= shown + 1:
             certificate = yield _enlarged(problem, W, sent, iterate.info)
+            shown = machine.work
         if done:
             return certificate
 
