@@ -253,6 +253,7 @@ def started(folder: Path, *arguments: str, jobs: int = 1) -> subprocess.Popen[st
     return subprocess.Popen(
         [sys.executable, "-c", code, *words],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 

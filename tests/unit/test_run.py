@@ -131,7 +131,10 @@ result = mklopt.solve(problem, "smo_mkl", tol=0.0)
 print(result.status, result.relative_gap >= 0, len(result.trace) > 0)
 """
     command = [sys.executable, "-c", code]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=heard
+    )
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     time.sleep(1.5)
     os.kill(process.pid, signal.SIGINT)
