@@ -146,6 +146,31 @@ def _strip(p, i, x, t, left, right, a):
     return total
 
 
+@njit(nogil=True, fastmath=ANY_ORDER)
+def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
+    """The same for four rows: x and t are read once for all of them."""
+    e = f = g = h = 0.0
+    for m in range(left, right):
+        z, q, r, u, v = x[m], p[i + m], p[j + m], p[k + m], p[l + m]
+        e += q * z
+        f += r * z
+        g += u * z
+        h += v * z
+        t[m] += (a * q + b * r) + (c * u + d * v)
+    return e, f, g, h
+
+
+@njit(nogil=True)
+def _corner(p, starts, x, t, i):
+    """The entries of rows i to i + 3 in columns i to i + 3."""
+    for j in range(i, i + 4):
+        t[j] += p[starts[j]] * x[j]
+        for m in range(j + 1, i + 4):
+            q = p[starts[j] + m - j]
+            t[j] += q * x[m]
+            t[m] += q * x[j]
+
+
 @compiled(
     *_both(
         types.void,
@@ -174,7 +199,22 @@ def _matvec(P, index, starts, A, out, first, last):
             for top in range(0, n, ROWS):
                 bottom = min(top + ROWS, n)
                 t[top:] = 0.0
-                for i in range(top, bottom):
+                fours = top + (bottom - top) // 4 * 4
+                for i in range(top, fours, 4):
+                    _corner(p, starts, a, t, i)
+                    e = f = g = h = 0.0
+                    for left in range(i + 4, n, COLUMNS):
+                        l, r = uint64(left), uint64(min(left + COLUMNS, n))
+                        one, two, three, four = _four(
+                            p, s[i], s[i + 1], s[i + 2], s[i + 3], a, t, l, r,
+                            a[i], a[i + 1], a[i + 2], a[i + 3],
+                        )  # fmt: skip
+                        e, f, g, h = e + one, f + two, g + three, h + four
+                    t[i] += e
+                    t[i + 1] += f
+                    t[i + 2] += g
+                    t[i + 3] += h
+                for i in range(fours, bottom):
                     row = p[starts[i]] * a[i]
                     for left in range(i + 1, n, COLUMNS):
                         l, r = uint64(left), uint64(min(left + COLUMNS, n))
@@ -186,17 +226,17 @@ def _matvec(P, index, starts, A, out, first, last):
 
 @compiled(types.void(float64[::1], float64[:, ::1]))
 def _unpack(flat, out):
-    """An upper triangle as a symmetric matrix, in tiles that stay in the cache."""
+    """An upper triangle as a symmetric matrix: some rows, then the same as columns."""
     n = len(out)
     for top in range(0, n, ROWS):
-        for left in range(top, n, ROWS):
-            for i in range(top, min(top + ROWS, n)):
-                s = i * n - i * (i + 1) // 2
-                for j in range(max(i, left), min(left + ROWS, n)):
-                    out[i, j] = flat[s + j]
-            for j in range(left, min(left + ROWS, n)):
-                for i in range(top, min(top + ROWS, j)):
-                    out[j, i] = out[i, j]
+        bottom = min(top + ROWS, n)
+        for i in range(top, bottom):
+            s = i * n - i * (i + 1) // 2
+            out[i, i:] = flat[s + i : s + n]
+        for j in range(top, n):
+            row = out[j]
+            for i in range(top, min(bottom, j)):
+                row[i] = out[i, j]
 
 
 @compiled(*_both(types.void, int64[::1], int64[::1], int64[::1], float64[:, :, ::1]))

@@ -60,7 +60,7 @@ SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is compl
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
-    machine = machine_for(problem, None, 1e-3 if problem.loss.steep else 1e-5)
+    machine = machine_for(problem, None, 1e-4 if problem.loss.steep else 1e-5)
     if start is not None:
         theta, alpha = beginning(problem, start)
         certificate = yield Iterate(alpha, theta)
@@ -135,9 +135,9 @@ def opening(problem: Problem, machine: Machine) -> Array:
         size *= times
         if 1 / CLOSE < times < CLOSE or machine.work > 1:
             break
-    theta = np.zeros(M)
-    first = nearest(problem, machine.v)
-    share = machine.v[first] ** HEAD
+    v = np.sqrt(np.maximum(problem.grams.quad(machine.point), 0.0))
+    theta, first = np.zeros(M), nearest(problem, v)
+    share = v[first] ** HEAD
     share = share if np.any(share) else np.ones(len(first))  # nothing tells them apart
     theta[first] = size * M * share / np.sum(share)
     return theta

@@ -57,9 +57,10 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
         target = np.zeros_like(theta)
         owner = None if oracle.owner is None else oracle.owner[which]
         target[which] = minimum(model, slope[which], theta[which], owner)
-        step, t = target - theta, 1.0
+        step = target - theta
+        t = _first_length(theta, step, oracle)
         falls = float(slope @ step)
-        oracle.foresee(which, step[which])
+        oracle.foresee(which, t * step[which])
         for _ in range(30):
             trial = _clean(theta + t * step, oracle)
             yield from oracle.solve(trial)
@@ -70,6 +71,13 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
             oracle.heed(certificate)
             t *= 0.3
         theta = trial
+
+
+def _first_length(theta: Array, step: Array, oracle: Oracle | Orthant) -> float:
+    """On the orthant J falls like 1/θ: beyond half of Σθ its model is worth nothing."""
+    if oracle.owner is None and (falls := -float(np.sum(step))) > 0:
+        return min(1.0, 0.5 * float(np.sum(theta)) / falls)
+    return 1.0
 
 
 def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:

@@ -2,27 +2,40 @@
 
     min over β, b   Σ C_i V(f_i) + ½ βᵀKβ,    f = Kβ + b,    K = Σ θ_mK_m
 
-Algorithm. Newton's method in β: with D = C V''(f), α = −C V'(f) and P = (D⁻¹ + K)⁻¹,
+Algorithm. Newton's method. With D = C V''(f), α = −C V'(f) and P = (D⁻¹ + K)⁻¹ the
+quadratic model of the losses at predictions f has its minimum at
 
-    Δβ = −(r − P K r) − P 1 Δb,    r = β − α,    Σ(β + Δβ) = 0
+    β = α + P (f − Kα) − b P1,    Σβ = 0
 
-where P = R (I + RKR)⁻¹ R, R = √D, needs no D⁻¹: far from the margin V'' underflows. One
-Cholesky factorization per step; Armijo's rule; the best b after each.
+where P = R (I + RKR)⁻¹ R, R = √D, needs no D⁻¹: far from the margin V'' underflows. f
+need not be Kβ + b for any β: the first step of a new K models the losses where the last
+one left them, since predictions change less than coefficients do. Then the best length
+along the step, shorter or longer than 1 (an exponential tail falls only by a constant
+factor with every step of length 1), and the best b.
+
+One Cholesky factorization serves until a step no longer pays, and for derivatives: what
+is left of the gap says whether it does.
 
 Guarantee. `gap` = primal − dual at α, which lies in the domain of V* and sums to 0 with
-the best b. The squared loss takes one step.
+the best b; in float64, whatever the steps were made of.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
+from numba import float64, types
 
 from ..problem import Problem
+from ..storage import READ_ONLY, compiled
 from .wrapper import Machine
 
 Array = np.ndarray
-HALVINGS = 30
+SEARCHES = 20  # evaluations along a step, at most
+FLAT = 0.1  # of the slope at its beginning: flat enough
+PAYS = 0.1  # of the gap before: a factor is used again
 
 
 def machine_for(problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
@@ -35,9 +48,11 @@ class Steep(Machine):
     """The machine at given kernel weights; every coordinate of α is free."""
 
     beta: Array | None = None
+    f: Array | None = None  # predictions
     move: Array | None = None  # where β is likely to go next
     bias = 0.0
     K: Array = np.zeros((0, 0))
+    _factor: Any = None
     _room: Array = np.zeros((0, 0))
 
     def solve(self, theta: Array, K: Array | None = None) -> Array:
@@ -45,14 +60,19 @@ class Steep(Machine):
         self.K = self.problem.grams.combine(theta) if K is None else K
         if self.K is last and self.move is None and self.gap <= self.tol:
             return self._solved(self.slope, self.gap, 0.0)
-        self._factor = None
+        where = self.f
+        if self.K is not last:
+            self._factor = None
         self._begin()
-        for _ in range(self.steps):  # at least one: `respond` needs its factor anyhow
+        for _ in range(self.steps):  # at least one: derivatives need a factor anyhow
             before = self.gap
-            self._step()
+            self._step(self.f if where is None else where)
             rounding = self.gap >= before and self.gap <= 1e-12 * abs(self.primal)
             if self.gap <= self.tol or rounding:
                 break
+            if self.gap > PAYS * before:
+                self._factor = None
+            where = None
         return self._solved(self.slope, self.gap, 0.125)
 
     def _begin(self) -> None:
@@ -66,79 +86,107 @@ class Steep(Machine):
             starts.append(keeps * self.beta)
         if self.move is not None:
             starts.append(starts[0] + self.move)
-        tried = []
-        for self.beta in starts:
-            self._settle(self.K @ self.beta)
-            tried.append(self.primal)
-        best = int(np.argmin(tried))
-        if best < len(starts) - 1:
-            self.beta = starts[best]
-            self._settle(self.K @ self.beta)
+        tried = [self._settle(beta, self.K @ beta) for beta in starts]
+        if (best := int(np.argmin(tried))) < len(starts) - 1:
+            self._settle(starts[best], self.K @ starts[best])
+        self._look()
         self.move = None
 
-    def _settle(self, Kb: Array) -> None:
-        """f, its α and the gap at β, with the best bias."""
+    def _settle(self, beta: Array, Kb: Array) -> float:
+        """f and the primal value at β, with the best bias."""
         problem, loss = self.problem, self.problem.loss
-        self.Kb = Kb
+        self.beta, self.Kb = beta, Kb
         if problem.bias:
             self.bias = float(loss.offset(Kb, problem.y, problem.costs))
         self.f = Kb + self.bias
-        self.slope = problem.feasible(-problem.costs * loss.gradient(self.f, problem.y))
-        length = 0.5 * float(self.beta @ Kb)
-        self.primal = float(problem.costs @ loss.value(self.f, problem.y)) + length
-        below = problem.gain(self.slope) - 0.5 * float(self.slope @ self.K @ self.slope)
-        self.gap = self.primal - below
+        cost = float(problem.costs @ loss.value(self.f, problem.y))
+        self.primal = cost + 0.5 * float(beta @ Kb)
+        return self.primal
 
-    def _step(self) -> None:
+    def _look(self) -> None:
+        """α at f, and the gap."""
+        problem, slope = (
+            self.problem,
+            self.problem.loss.gradient(self.f, self.problem.y),
+        )
+        self.slope = problem.feasible(-problem.costs * slope)
+        length = 0.5 * float(self.slope @ self.K @ self.slope)
+        self.below = problem.gain(self.slope) - length
+        self.gap = self.primal - self.below
+
+    @property
+    def J(self) -> float:
+        return self.below
+
+    def _step(self, f: Array) -> None:
+        """Towards the minimum of the model at predictions f, as far as it helps."""
+        target, bias = self._aim(f)
+        step = target - self.beta
+        Ks, shift = self.K @ step, bias - self.bias
+        t = self._length(step, Ks, Ks + shift)
+        self._settle(self.beta + t * step, self.Kb + t * Ks)
+        self._look()
+
+    def _aim(self, f: Array) -> tuple[Array, float]:
+        """β and b of the model at f, with the D that the factor has."""
         problem = self.problem
-        assert self.beta is not None
-        alpha = -problem.costs * problem.loss.gradient(self.f, problem.y)
-        rest = self.beta - alpha
-        self._refactor()
-        force = np.column_stack([self.K @ rest, np.ones(len(rest))])
+        if self._factor is None:
+            self._refactor(self._root(f))
+        alpha = -problem.costs * problem.loss.gradient(f, problem.y)
+        force = np.column_stack([f - self.K @ alpha, np.ones(len(f))])
         push, ones = self._plain(force).T
-        step, shift = push - rest, 0.0
+        beta, bias = alpha + push, 0.0
         if problem.bias:
-            shift = float(np.sum(self.beta + step) / max(np.sum(ones), 1e-300))
-            step = step - shift * ones
-        Ks = self.K @ step
-        # ∇ of ½βᵀKβ + ΣCV along (step, shift)
-        falls = float(rest @ Ks) - shift * float(np.sum(alpha))
-        t, beta, Kb, value = 1.0, self.beta, self.Kb, self.primal
-        for _ in range(HALVINGS):
-            f = self.f + t * (Ks + shift)
-            length = 0.5 * float((beta + t * step) @ (Kb + t * Ks))
-            found = float(problem.costs @ problem.loss.value(f, problem.y)) + length
-            if found <= value + 1e-4 * t * falls + 1e-14 * abs(value):
+            bias = float(np.sum(beta) / max(np.sum(ones), 1e-300))
+            beta = beta - bias * ones
+        return beta, bias
+
+    def _root(self, f: Array) -> Array:
+        """R = √(C V'') at predictions f."""
+        problem, loss = self.problem, self.problem.loss
+        slope = loss.gradient(f, problem.y)
+        return np.asarray(np.sqrt(problem.costs) * loss.root(slope, problem.y))
+
+    def _length(self, step: Array, Ks: Array, moves: Array) -> float:
+        """Where Σ C V + ½βᵀKβ is lowest along a step: Newton within a bracket."""
+        problem, loss = self.problem, self.problem.loss
+        along, bend = float(self.beta @ Ks), float(step @ Ks)
+
+        def slopes(t: float) -> tuple[float, float]:
+            V = loss.gradient(self.f + t * moves, problem.y)
+            curve = problem.costs @ (loss.root(V, problem.y) * moves) ** 2
+            return problem.costs @ (V * moves) + along + t * bend, curve + bend
+
+        first = slopes(0.0)[0]
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(SEARCHES):
+            slope, curve = slopes(t)
+            if abs(slope) <= FLAT * abs(first):
                 break
-            t *= 0.5
-        self.beta = beta + t * step
-        self._settle(Kb + t * Ks)
+            low, high = (t, high) if slope < 0 else (low, t)
+            t = min(max(t - slope / max(curve, 1e-300), 0.1 * t), 4 * t)
+            t = t if low < t < high else 0.5 * (low + min(high, 4 * low))
+        return t
 
     # ---- (D⁻¹ + K)⁻¹ --------------------------------------------------------------
 
-    def _refactor(self) -> None:
-        problem = self.problem
-        slope = problem.loss.gradient(self.f, problem.y)
-        self.R = np.sqrt(problem.costs) * problem.loss.root(slope, problem.y)
+    def _refactor(self, R: Array) -> None:
+        self.R = R
         if self._room.shape != self.K.shape:  # fresh memory costs half a factorization
             self._room = np.empty(self.K.shape)
-        A = np.multiply(self.R[:, None], self.K, out=self._room)
-        A *= self.R
-        A[np.diag_indices_from(A)] += 1.0
-        options = {"lower": True, "overwrite_a": True, "check_finite": False}
-        self._factor = scipy.linalg.cho_factor(A.T, **options)  # as LAPACK stores it
+        _system(self.K, R, self._room)
+        options = {"overwrite_a": True, "check_finite": False}
+        self._factor = scipy.linalg.cho_factor(self._room.T, **options)
 
     def _plain(self, force: Array) -> Array:
         """P force, without the border."""
-        assert self._factor is not None
-        right = self.R[:, None] * force
-        found = scipy.linalg.cho_solve(self._factor, right, check_finite=False)
-        return self.R[:, None] * found
+        R = self.R[:, None]
+        found = scipy.linalg.cho_solve(self._factor, R * force, check_finite=False)
+        return np.asarray(R * found)
 
     def respond(self, force: Array) -> Array:
         if self._factor is None:
-            self._refactor()
+            self._refactor(self._root(self.f))
         found = self._plain(np.column_stack([force, np.ones(len(force))]))
         if self.problem.bias:
             ones = found[:, -1]
@@ -147,3 +195,13 @@ class Steep(Machine):
 
     def foresee(self, move: Array) -> None:
         self.move = move
+
+
+@compiled(types.void(READ_ONLY, float64[::1], float64[:, ::1]))
+def _system(K, R, out):
+    """The lower triangle of I + RKR."""
+    for i in range(len(R)):
+        a = R[i]
+        for j in range(i + 1):
+            out[i, j] = a * K[i, j] * R[j]
+        out[i, i] += 1
