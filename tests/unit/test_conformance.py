@@ -101,7 +101,7 @@ def test_our_solvers_pass(name):
 
 
 # Their steps are as long as the largest kernel allows: 1e8 between the kernels' sizes.
-SHORT_STEPS = {"ista": ["sizes 0.01 to 100"], "simple": ["sizes 0.01 to 100"]}
+SHORT_STEPS = {name: ["sizes 0.01 to 100"] for name in ("ista", "simple", "ufo")}
 
 
 @pytest.mark.full
