@@ -132,8 +132,11 @@ class Formulation:
     def dual_weights(self, v: Array) -> Array:
         raise TypeError(f"{self.name} states no weights as a function of the dual")
 
-    def reweight(self, theta: Array, v: Array) -> Array:
-        """The next θ from θ and v_m = ‖α‖_{K_m}, α being optimal for θ."""
+    def reweight(self, theta: Array, v: Array, slack: float = 0.0) -> Array:
+        """The next θ from θ and v_m = ‖α‖_{K_m}, α being optimal for θ.
+
+        slack: where weights have no bound, they keep to one that costs this part of Ω*
+        """
         return self.weights(theta * v)
 
     def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:

@@ -87,10 +87,17 @@ class SquaredBlockNorm(Formulation):
         with np.errstate(divide="ignore"):  # d < 2 and v = 0: no finite weight
             return np.asarray((v / norm(v, d)) ** (d - 2))
 
-    def reweight(self, theta: Array, v: Array) -> Array:
+    def reweight(self, theta: Array, v: Array, slack: float = 0.0) -> Array:
+        """For q > 2, where Ω*∘√ is concave, from a majorizer of the dual.
+
+        q = ∞: K_mα vanishes for some kernels, and their θ = ‖v‖₁/v_m grows without
+        bound. v_m ≥ ε‖v‖₁ instead adds at most Mε‖v‖₁² = 2Mε Ω* to the dual.
+        """
         if self.exponent <= 2:
             return self.weights(theta * v)
-        floor = 1e-12 * np.max(v, initial=0.0)  # Ω*∘√ is concave: majorize the dual
+        floor = 1e-12 * np.max(v, initial=0.0)
+        if self.exponent == INF:
+            floor = max(floor, slack / (2 * len(v)) * float(np.sum(v)))
         return self.dual_weights(np.maximum(v, floor))
 
     def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@
     runs       every solver × problem within its promise, and the reference solver
                itself against the dual program derived from the declarations
     rows       one line of the ledger for each run, written as it ends
+    points     what a row was computed from: `mklopt verify FOLDER` does it again
 
 What is in the ledger is not run again, as long as code, problem, promise and time limit
 are the same. `quick` takes a covering slice: every solver with every formulation, loss,
@@ -43,6 +44,7 @@ from .result import Result
 from .run import solve
 from .solvers import solvers
 from .tables import shown
+from .trace import COLUMNS as EVERY
 from .trace import Trace
 from .verdict import Verdict, judge
 
@@ -86,12 +88,18 @@ class Run:
             return self._row(problem, Verdict(False, reason[:500]))
 
     def judged(self, problem: Problem) -> Row:
-        found = _reference(problem, self.folder)
+        _reference(problem, self.folder)  # solved before the clock begins
         _warm(self.solver, problem)
         result = self._solved(problem)
         if result.status == "interrupted":
             raise KeyboardInterrupt
-        certificate, trace = result.certificate, result.trace
+        result.save(point_of(self.folder, self.id))
+        return replace(self.rated(result), certificate=self._certificate(result))
+
+    def rated(self, result: Result) -> Row:
+        """The row of a result, saved or new."""
+        problem, certificate, trace = result.problem, result.certificate, result.trace
+        found = _reference(problem, self.folder)
         return self._row(
             problem,
             judge(result, found, self.tol),
@@ -104,7 +112,6 @@ class Run:
             passes=trace.last("passes"),
             iterations=len(trace),
             trace=thinned(trace),
-            certificate=self._certificate(result),
         )
 
     def _solved(self, problem: Problem) -> Result:
@@ -166,11 +173,21 @@ class Derived(Run):
         begun = time.perf_counter()
         found = reference.solve(problem)
         derived = reference.solve_dual(problem)
-        taken = time.perf_counter() - begun
+        trace = Trace(solver=REFERENCE, tol=math.inf)
+        taken = {"iteration": 0, "seconds": time.perf_counter() - begun}
+        trace.append(**dict.fromkeys(EVERY, 0.0) | taken)
+        parts = (found.solver, found.certificate, trace)
+        result = Result(problem, REFERENCE, "converged", *parts)
+        result.save(point_of(self.folder, self.id))
+        return self.rated(result, derived)
+
+    def rated(self, result: Result, derived: Any = None) -> Row:
+        problem, found = result.problem, result.certificate
+        derived = derived or reference.solve_dual(problem)
         scale = abs(found.upper)
         below = max(found.lower - derived.value, 0.0) / scale
         above = max(derived.value - found.upper, 0.0) / scale
-        gap, off = found.relative_gap, max(above, below)
+        gap, off = found.width, max(above, below)
         reason = f"gap {gap:.1e}, the derived dual is {off:.1e} off the interval"
         holds = 0 <= gap <= self.tol and off <= self.tol
         if not holds:
@@ -178,13 +195,18 @@ class Derived(Run):
         return self._row(
             problem,
             Verdict(holds, reason, above, below),
-            status=found.solver,
+            status=result.message,
             gap=gap,
-            **_bounds(found.certificate),
+            **_bounds(found),
             reference_lower=derived.value,
             reference_upper=derived.value,
-            seconds=taken,
+            seconds=result.trace.last("seconds"),
         )
+
+
+def point_of(folder: Path, id: str) -> Path:
+    """The file with the point behind a row."""
+    return folder / "points" / f"{id}.npz"
 
 
 def _bounds(found: Certificate) -> dict[str, Any]:

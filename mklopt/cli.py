@@ -113,15 +113,29 @@ def certify(
 
 
 @main.command()
-@click.argument("file", type=click.Path())
-def verify(file: str) -> None:
+@click.argument("path", type=click.Path())
+@click.option("--data", multiple=True, help="A file of one's own that a folder names.")
+def verify(path: str, data: tuple[str, ...]) -> None:
     """Check a certificate file in exact arithmetic (exit code 0: proved, 2: not).
 
-    Example: mklopt verify sonar.certificate
+    Of a folder that `mklopt certify` wrote every number of every row is computed again
+    from the point that was saved with it, and every certificate is checked.
+
+    Examples: mklopt verify sonar.certificate, mklopt verify certify-out
     """
+    from pathlib import Path
+
     from .checker import main as check
 
-    raise SystemExit(check([file]))
+    if not Path(path).is_dir():
+        raise SystemExit(check([path]))
+    from .report import recompute_everything
+
+    try:
+        same = recompute_everything(Path(path), data)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    raise SystemExit(0 if same else 2)
 
 
 @main.command(epilog="Example: mklopt check mysolver:solve --loss logistic --tol 1e-5")

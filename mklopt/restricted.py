@@ -69,8 +69,9 @@ class Restricted(Formulation):
     def dual_weights(self, v: Array) -> Array:
         return self._of_these(self.whole.dual_weights(self.fill(v)))
 
-    def reweight(self, theta: Array, v: Array) -> Array:
-        return self._of_these(self.whole.reweight(self.fill(theta), self.fill(v)))
+    def reweight(self, theta: Array, v: Array, slack: float = 0.0) -> Array:
+        whole = self.whole.reweight(self.fill(theta), self.fill(v), slack)
+        return self._of_these(whole)
 
     def prox(self, u: Array, step: Array | float) -> Array:
         return self._of_these(self.whole.prox(self.fill(u), self._steps(step)))

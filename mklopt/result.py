@@ -51,15 +51,20 @@ class Result:
     def weights(self) -> Array:
         """The kernel weights at this point: θ_m = ‖w_m‖ / ‖α‖_{K_m} at the optimum.
 
-        Where Ω* is smooth they are a function of α, ∂Ω*(v)/v, which is the sharper one:
-        α settles before the weights do, above all where the loss outweighs Ω. Elsewhere
-        they are u / ∂Ω(u), u_m = ‖w_m‖. The θ that the solver ended with is
-        certificate.weights.
+        A function of the primal point, u / ∂Ω(u) with u_m = ‖w_m‖; where Ω* is smooth,
+        of α, too, ∂Ω*(v)/v. The gap is what w and α are off together, so the squared
+        errors of the two share it and a mean is better than either at its worst: the
+        geometric one, three parts α, which mostly settles first. Elsewhere one of them
+        alone (q > 2: ½‖u‖_q² bends too little for w to tell). The θ that the solver
+        ended with is certificate.weights.
         """
         formulation, found = self.problem.formulation, self.certificate
-        if "smooth_dual" in formulation.traits:
+        traits = formulation.traits
+        if "smooth_dual" in traits:
             v = np.sqrt(np.maximum(self.problem.grams.quad(found.alpha), 0.0))
             theta = formulation.dual_weights(v)
+            if "ball" in traits:
+                theta = theta**0.75 * formulation.weights(found.norms) ** 0.25
         else:
             theta = formulation.weights(found.norms)
         given = found.weights  # an unused kernel may have no finite weight

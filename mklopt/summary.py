@@ -78,7 +78,8 @@ def markdown(rows: list[Row], planned: int, about: dict[str, str]) -> str:
     lines += [] if failed else ["None."]
     lines += ["", "Every run with its curve is in `report.html`, every row in"]
     lines += ["`rows.jsonl`. A file in `certificates/` is checked, apart from all"]
-    lines += ["solvers, with `mklopt verify FILE`.", ""]
+    lines += ["solvers, with `mklopt verify FILE`; with `mklopt verify FOLDER` every"]
+    lines += ["number is computed again from the points in `points/`.", ""]
     return "\n".join(lines)
 
 

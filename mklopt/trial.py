@@ -22,7 +22,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -142,17 +142,20 @@ def _in_the_loop(solver: Solver, task: Task, limit: float) -> Answer:
 
 
 def _iterate(given: Any) -> Iterate:
-    if isinstance(given, Iterate):
-        return given
-    raise BadAnswer(
-        f"the generator yielded a {type(given).__name__}; yield "
-        "mklopt.solvers.Iterate(dual=…, weights=…)"
-    )
+    """An iterate whose functions are called once, when it is certified."""
+    if not isinstance(given, Iterate):
+        raise BadAnswer(
+            f"the generator yielded a {type(given).__name__}; yield "
+            "mklopt.solvers.Iterate(dual=…, weights=…)"
+        )
+    parts = {name: getattr(given, name) for name in ("dual", "coefficients")}
+    once: dict[str, Any] = {k: cache(v) for k, v in parts.items() if callable(v)}
+    return replace(given, **once)
 
 
 def _as_given(iterate: Iterate) -> Point:
-    B = iterate.coefficients
-    return _made_of(iterate.dual, iterate.weights, B() if callable(B) else B)
+    parts = (iterate.dual, iterate.weights, iterate.coefficients)
+    return _made_of(*(part() if callable(part) else part for part in parts))
 
 
 def _point(returned: Any, problem: Problem) -> Point:

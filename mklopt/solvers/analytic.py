@@ -7,7 +7,9 @@ Algorithm (Kloft et al. 2011, algorithm 1). Repeat: solve the machine on Σθ_mK
 u_m = θ_m ‖α‖_{K_m}; θ ← u / ∂Ω(u), for ℓp θ_m = u_m^{2/(p+1)} / (Σ u^{2p/(p+1)})^{1/p}.
 For block norms q > 2 no such θ majorizes Ω, and the paper's eq. 31, even rightly
 normalized, diverges for q > 3; there the step comes from the dual, θ = ∂Ω*(v)/v (Aflalo
-et al. 2011, proposition 3.3), which ascends.
+et al. 2011, proposition 3.3), which ascends. At q = ∞ it makes some kernels silent,
+K_mα = 0 with a weight that has no bound; the weights keep to a bound that costs half of
+the gap, or the machine has to be solved with the condition of their square.
 
 Guarantee. Both steps are majorize–minimize: with exact machines the objective never
 rises. Accelerated (ahead.py), a step that makes it rise is taken back and the plain one
@@ -46,14 +48,14 @@ def analytic(
 
 def alternate(
     problem: Problem,
-    reweight: Callable[[Array, Array], Array],
+    reweight: Callable[[Array, Array, float], Array],
     start: Any,
     accelerate: str | None,
 ) -> Steps:
     """Machine and reweighting in turn, `accelerate` going ahead of them."""
     theta, alpha = beginning(problem, start)
     machine = machine_for(problem, alpha)
-    ahead, best, plain = Ahead(machine, accelerate), np.inf, theta
+    ahead, best, plain, slack = Ahead(machine, accelerate), np.inf, theta, 1.0
     while True:
         machine.solve(theta)
         certificate = yield machine.iterate()
@@ -63,5 +65,6 @@ def alternate(
             theta, best = plain, np.inf
             continue
         best = certificate.primal
-        plain = reweight(theta, machine.v)
+        slack = min(slack, 0.5 * certificate.relative_gap)
+        plain = reweight(theta, machine.v, slack)
         theta = ahead.step(theta, plain, certificate.relative_gap)

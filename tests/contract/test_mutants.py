@@ -131,7 +131,7 @@ def in_the_machine(*pairs: tuple[str, str]) -> Edits:
 
 
 QUADRATIC = "    dual = problem.loss.quadratic(problem.y, problem.costs)\n    if dual"
-ROOTS = "plain = reweight(theta, machine.v)"
+ROOTS = "plain = reweight(theta, machine.v, slack)"
 PLAIN = ('accelerate: str | None = "newton"', "accelerate: str | None = None")
 MISNAMED = {"gradient with the wrong sign"}  # nothing is left to recognize it by
 

@@ -54,10 +54,32 @@ def as_iterates(problem):
     yield Iterate(dual, weights)
 
 
+def as_functions(problem):
+    """Iterates that are functions of a state which moves on."""
+    weights, dual = right(problem)
+    state = {"dual": dual, "weights": weights}
+    yield Iterate(lambda: state["dual"], state["weights"])
+    state["dual"] = np.zeros(problem.shape)
+
+
 @pytest.mark.parametrize(
     "solver",
-    [right, lambda p: right(p)[0], lambda p: list(right(p)), reference_of, as_iterates],
-    ids=["pair", "weights alone", "list", "an object with both", "generator"],
+    [
+        right,
+        lambda p: right(p)[0],
+        lambda p: list(right(p)),
+        reference_of,
+        as_iterates,
+        as_functions,
+    ],
+    ids=[
+        "pair",
+        "weights alone",
+        "list",
+        "an object with both",
+        "generator",
+        "generator of functions",
+    ],
 )
 def test_every_form_of_solver_is_taken(solver):
     found = check_solver(solver, **BRIEF)
@@ -79,7 +101,7 @@ def test_our_solvers_pass(name):
 
 
 # Their steps are as long as the largest kernel allows: 1e8 between the kernels' sizes.
-SHORT_STEPS = {"ista": ["sizes 0.01 to 100"], "simple": ["sizes 0.01 to 100"]}
+SHORT_STEPS = {name: ["sizes 0.01 to 100"] for name in ("ista", "simple", "ufo")}
 
 
 @pytest.mark.full
