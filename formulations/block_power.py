@@ -47,8 +47,34 @@ class BlockPower(Formulation):
         return (4 + steepest) * super().rounding(M)
 
     @property
+    def exponent(self) -> float:
+        return self.q
+
+    @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted"} if self.q <= 2 else set())
+        return frozenset(
+            {"reweighted", "smooth_dual"} if self.q > 1 else {"reweighted"}
+        )
+
+    def dual_weights(self, v: Array) -> Array:
+        if self.q == 2:
+            return np.ones_like(v)
+        with np.errstate(divide="ignore", over="ignore"):  # v = 0 or a steep wall
+            power = np.asarray(v, float) ** (dual_exponent(self.q) - 2)
+            return np.asarray((2 / self.q) ** (dual_exponent(self.q) - 1) * power)
+
+    def reweight(self, theta: Array, v: Array, slack: float = 0.0) -> Array:
+        """For q > 2, where Ω*∘√ is concave, from a majorizer of the dual."""
+        if self.q <= 2:
+            return self.weights(theta * v)
+        return self.dual_weights(np.maximum(v, 1e-12 * np.max(v, initial=0.0)))
+
+    def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
+        """log θ_new is (2 − q) log u + const, or (q* − 2) log v + const for q > 2."""
+        eye = np.eye(len(v))
+        if self.q <= 2:
+            return (2 - self.q) * eye, (2 - self.q) * eye
+        return 0 * eye, (dual_exponent(self.q) - 2) * eye
 
     def weights(self, u: Array) -> Array:
         if self.q == 2:

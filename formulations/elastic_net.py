@@ -43,7 +43,8 @@ class ElasticNet(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        sparse = {"orthant"} if self.l1_ratio > 0 else set()
+        # Where ρ is next to nothing, t = u/ρ is too large to be handled.
+        sparse = {"orthant"} if self.l1_ratio > 1e-6 else set()
         curved = {"curved"} if self.l1_ratio < 1 else set()
         return frozenset({"reweighted"} | sparse | curved)
 

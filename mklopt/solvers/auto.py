@@ -8,12 +8,13 @@ Algorithm. By what the formulation and the loss state:
                                              in log θ
     simplices or an orthant of weights, and  `active`: a working set of kernels, Newton
     a machine for the loss                   in θ inside it
-    everything else, and whatever fails      `spicy`, from the best point so far
+    everything else, and whatever fails      `spicy`, from the best point so far; where
+                                             that fails, too, `analytic` if it can
 
 What was picked and why is in `Result.choice`.
 
 Guarantee. The one of the solver picked. One that raises, ends or stands still for
-PATIENCE iterates is left for the next; the last one takes every formulation and loss.
+PATIENCE iterates is left for the next; `spicy` takes every formulation and loss.
 """
 
 from __future__ import annotations
@@ -49,16 +50,21 @@ def auto(problem: Problem, *, start: Any = None) -> Steps:
 
 
 def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
-    """Whom to follow, and why; the last one has no successor."""
+    """Whom to follow, and why; then whoever else can, should the first fail."""
     name, loss = problem.formulation.name, problem.loss.name
     if "smooth_dual" in problem.formulation.traits and not analytic.why_not(problem):
-        yield analytic, f"analytic: {name} uses all kernels, {loss} has a machine"
+        first, why = analytic, f"{name} uses all kernels, {loss} has a machine"
     elif not active.why_not(problem):
-        yield active, f"active: {name} leaves kernels unused, {loss} has a machine"
+        first, why = active, f"{name} leaves kernels unused, {loss} has a machine"
     else:
-        yield spicy, f"spicy: it takes everything, {name} with {loss} too"
-        return
-    yield spicy, "spicy: it takes everything; the first choice failed"
+        first, why = spicy, f"it takes everything, {name} with {loss} too"
+    yield first, f"{first.name}: {why}"
+    for other, why in (
+        (spicy, "it takes everything"),
+        (analytic, f"{loss} has a machine"),
+    ):
+        if other is not first and not other.why_not(problem):
+            yield other, f"{other.name}: {why}; {first.name} failed"
 
 
 class Start:
@@ -66,7 +72,8 @@ class Start:
 
     def __init__(self, found: Certificate):
         self.certificate, self.dual, self.bias = found, found.alpha, found.bias
-        self.weights = found.problem.formulation.weights(found.norms)
+        theta = found.problem.formulation.weights(found.norms)
+        self.weights = np.where(np.isfinite(theta), theta, 0.0)
 
 
 def followed(steps: Steps, why: str) -> Generator[Iterate, Certificate, Any]:

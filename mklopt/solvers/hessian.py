@@ -27,6 +27,7 @@ from .orthant import Orthant
 from .pivoting import minimum
 
 Array = np.ndarray
+TINY = 1e-10  # of the largest weight, or of those in its simplex together
 
 
 @solver(
@@ -91,7 +92,8 @@ def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
 
 def _clean(theta: Array, oracle: Oracle | Orthant) -> Array:
     """What is next to nothing is nothing, and every simplex sums to 1."""
-    theta = np.where(theta < 1e-10 * np.max(theta), 0.0, theta)
     if oracle.owner is None:
-        return theta
+        return np.where(theta < TINY * np.max(theta), 0.0, theta)
+    theta = theta / oracle.sums(theta)[oracle.owner]
+    theta = np.where(theta < TINY, 0.0, theta)
     return np.asarray(theta / oracle.sums(theta)[oracle.owner])

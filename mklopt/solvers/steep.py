@@ -8,10 +8,10 @@ quadratic model of the losses at predictions f has its minimum at
     β = α + P (f − Kα) − b P1,    Σβ = 0
 
 where P = R (I + RKR)⁻¹ R, R = √D, needs no D⁻¹: far from the margin V'' underflows. f
-need not be Kβ + b for any β: the first step of a new K models the losses where the last
-one left them, since predictions change less than coefficients do. Then the best length
-along the step, shorter or longer than 1 (an exponential tail falls only by a constant
-factor with every step of length 1), and the best b.
+need not be Kβ + b for any β: where a new K makes nonsense of the last β, the first step
+models the losses at the last predictions, which change less. Then the best length along
+the step, shorter or longer than 1 (an exponential tail falls only by a constant factor
+with every step of length 1), and the best b.
 
 One Cholesky factorization serves until a step no longer pays, and for derivatives: what
 is left of the gap says whether it does.
@@ -35,6 +35,7 @@ from .wrapper import Machine
 Array = np.ndarray
 SEARCHES = 20  # evaluations along a step, at most
 FLAT = 0.1  # of the slope at its beginning: flat enough
+LOST = 1.0  # of the last primal value: begin with the last predictions instead
 PAYS = 0.1  # of the gap before: a factor is used again
 
 
@@ -50,7 +51,7 @@ class Steep(Machine):
     beta: Array | None = None
     f: Array | None = None  # predictions
     move: Array | None = None  # where β is likely to go next
-    bias = 0.0
+    bias, primal = 0.0, np.inf
     K: Array = np.zeros((0, 0))
     _factor: Any = None
     _room: Array = np.zeros((0, 0))
@@ -60,19 +61,20 @@ class Steep(Machine):
         self.K = self.problem.grams.combine(theta) if K is None else K
         if self.K is last and self.move is None and self.gap <= self.tol:
             return self._solved(self.slope, self.gap, 0.0)
-        where = self.f
+        before, f = self.primal, self.f
         if self.K is not last:
             self._factor = None
         self._begin()
+        foreign = f if self.primal > LOST * before else None
         for _ in range(self.steps):  # at least one: derivatives need a factor anyhow
             before = self.gap
-            self._step(self.f if where is None else where)
+            self._step(foreign)
             rounding = self.gap >= before and self.gap <= 1e-12 * abs(self.primal)
             if self.gap <= self.tol or rounding:
                 break
             if self.gap > PAYS * before:
                 self._factor = None
-            where = None
+            foreign = None
         return self._solved(self.slope, self.gap, 0.125)
 
     def _begin(self) -> None:
@@ -118,28 +120,28 @@ class Steep(Machine):
     def J(self) -> float:
         return self.below
 
-    def _step(self, f: Array) -> None:
-        """Towards the minimum of the model at predictions f, as far as it helps."""
-        target, bias = self._aim(f)
-        step = target - self.beta
-        Ks, shift = self.K @ step, bias - self.bias
+    def _step(self, foreign: Array | None) -> None:
+        """Towards the minimum of the model of the losses at β, or at other predictions.
+
+        At β, f − b − Kα is K(β − α): as small as β is wrong, which refines β.
+        """
+        problem = self.problem
+        f = self.f if foreign is None else foreign
+        assert self.beta is not None and f is not None
+        alpha = -problem.costs * problem.loss.gradient(f, problem.y)
+        rest, shift = self.beta - alpha, 0.0
+        force = self.K @ rest if foreign is None else f - self.bias - self.K @ alpha
+        if self._factor is None:
+            self._refactor(self._root(f))
+        push, ones = self._plain(np.column_stack([force, np.ones(len(f))])).T
+        step = push - rest
+        if problem.bias:
+            shift = float(np.sum(self.beta + step) / max(np.sum(ones), 1e-300))
+            step = step - shift * ones
+        Ks = self.K @ step
         t = self._length(step, Ks, Ks + shift)
         self._settle(self.beta + t * step, self.Kb + t * Ks)
         self._look()
-
-    def _aim(self, f: Array) -> tuple[Array, float]:
-        """β and b of the model at f, with the D that the factor has."""
-        problem = self.problem
-        if self._factor is None:
-            self._refactor(self._root(f))
-        alpha = -problem.costs * problem.loss.gradient(f, problem.y)
-        force = np.column_stack([f - self.K @ alpha, np.ones(len(f))])
-        push, ones = self._plain(force).T
-        beta, bias = alpha + push, 0.0
-        if problem.bias:
-            bias = float(np.sum(beta) / max(np.sum(ones), 1e-300))
-            beta = beta - bias * ones
-        return beta, bias
 
     def _root(self, f: Array) -> Array:
         """R = √(C V'') at predictions f."""

@@ -87,7 +87,7 @@ def test_another_solver_goes_on_where_the_first_choice_fails(steps, monkeypatch)
         monkeypatch.setattr(auto, "PATIENCE", 3)
     found = solve(problem(F.BlockL1()))
     assert found.converged
-    assert found.choice == "spicy: it takes everything; the first choice failed"
+    assert found.choice == "spicy: it takes everything; active failed"
 
 
 # ---- the working set -----------------------------------------------------------
