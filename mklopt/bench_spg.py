@@ -41,7 +41,7 @@ from .run import solve
 Array = np.ndarray
 SETS = ("liver", "wpbc", "sonar", "ionosphere", "breast-w", "pima")
 PRICES = (1.0, 1.1, 1.33, 1.66, 2.0)  # 1.0 stands for r(d) = Σd
-LIMIT, C, C_PRODUCT = 5.0, 1000.0, 10.0
+LIMIT, C, C_PRODUCT = 20.0, 1000.0, 10.0
 LONGEST = 10.0  # λ_max of the paper
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "spg": ("spg", {}),
