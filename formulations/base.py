@@ -42,7 +42,9 @@ units of the float64 round-off; without `exact` there is no rigorous enclosure.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
@@ -262,6 +264,9 @@ class Declared(Formulation):
     def __repr__(self) -> str:
         return f"formulation {self.name!r}"
 
+    def __reduce__(self) -> tuple:
+        return by_name(self, self.function, Declared, self.function)
+
 
 def formulation(function: Callable[[Any], Any]) -> Declared:
     """Make a regularizer of one function of u (a CVXPY expression).
@@ -272,6 +277,23 @@ def formulation(function: Callable[[Any], Any]) -> Declared:
     if not callable(function):
         raise ValueError(f"formulation takes a function of u, got {function!r}")
     return Declared(function)
+
+
+def by_name(made: Any, function: Callable, kind: type, *parts: Any) -> tuple:
+    """How to pickle what a decorator put in the place of its function: by name.
+
+    Where it is not in that place, and in scripts, which other processes cannot import,
+    by its parts.
+    """
+    module, name = function.__module__, getattr(function, "__qualname__", "")
+    there = getattr(sys.modules.get(module), name, None)
+    if there is made and module != "__main__":
+        return _look_up, (module, name)
+    return kind, parts
+
+
+def _look_up(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 def stripped(formulation: Formulation) -> Declared:
