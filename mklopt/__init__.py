@@ -32,6 +32,7 @@ _HOME = {
     "loss": "formulations",
     "one_vs_rest": "multiclass",
     "path": "paths",
+    "race": "races",
     "solve": "run",
     "solver": "solvers",
     "variational": "formulations",
