@@ -182,6 +182,21 @@ def check(
     raise SystemExit(0 if found.passed else 1)
 
 
+@main.command("export-benchopt", epilog="Example: mklopt export-benchopt benchmark_mkl")
+@click.argument("folder")
+@click.option("--solvers", default="", help="Names with commas; by default all.")
+def export_benchopt(folder: str, solvers: str) -> None:
+    """Write a benchmark that the program benchopt runs."""
+    from .benchopt_export import export
+
+    names = [name.strip() for name in solvers.split(",") if name.strip()]
+    try:
+        written = export(folder, names)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
+
+
 @main.command("list", epilog="Example: mklopt list --json")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
