@@ -1,5 +1,5 @@
 # make install | test | test-all | certify | lint | bench | bench-certificate | bench-wrappers | bench-spicy |
-#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | contract
+#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | contract | bench-operators
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,7 +10,7 @@ JOBS   ?= 2
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
 .PHONY: install test test-all certify lint bench bench-certificate bench-wrappers bench-spicy bench-vskl \
-        bench-spg bench-obscure bench-lazy bench-multiclass contract clean
+        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators contract clean
 
 install: $(STAMP)
 
@@ -51,6 +51,9 @@ bench-certificate: install
 
 bench-wrappers: install
 	$(ONE) $(BIN)/python -m mklopt.bench_wrappers
+
+bench-operators: install
+	$(ONE) $(BIN)/python -m mklopt.bench_operators $(ARGS)
 
 bench-spicy: install
 	$(ONE) $(BIN)/python -m mklopt.bench_spicy $(ARGS)

@@ -16,19 +16,28 @@ if not __name__.startswith("mklopt."):
         "copies of every class"
     )
 
-from .base import Declared, Formulation, formulation, stripped
+from .base import (
+    Declared,
+    Formulation,
+    Variational,
+    formulation,
+    stripped,
+    variational,
+)
 from .losses import DeclaredLoss, Loss, loss, stripped_loss
 
 __all__ = [
     "Declared",
     "Formulation",
     "Loss",
+    "Variational",
     "formulation",
     "formulations",
     "loss",
     "losses_by_name",
     "stripped",
     "stripped_loss",
+    "variational",
 ]
 
 
@@ -48,7 +57,9 @@ def formulations() -> dict[str, type[Formulation]]:
     for info in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{info.name}")
     found = {
-        c.__name__: c for c in _concrete(Formulation, __name__) if c is not Declared
+        c.__name__: c
+        for c in _concrete(Formulation, __name__)
+        if not issubclass(c, Declared)
     }
     return dict(sorted(found.items()))
 

@@ -42,7 +42,9 @@ units of the float64 round-off; without `exact` there is no rigorous enclosure.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
@@ -50,8 +52,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .epigraph import DerivationError, Epigraph
-from .norms import increasing_root, ratio
+from .epigraph import DerivationError, Epigraph, split
+from .norms import declared_quadratic, increasing_root, ratio
 
 Array = np.ndarray
 Groups = tuple[tuple[int, ...], ...]
@@ -85,8 +87,9 @@ class Formulation:
                 if name not in vars(cls):
                     setattr(cls, name, vars(Formulation)[name])
         for name in ("value", "conjugate", "weights", "dual_weights", "prox", "reach"):
-            if name in vars(cls):
-                setattr(cls, name, _guarded(name, vars(cls)[name]))
+            own = vars(cls).get(name)
+            if own is not None and own is not vars(Formulation)[name]:
+                setattr(cls, name, _guarded(name, own))
 
     def closed(self, name: str) -> bool:
         """Whether an operator has a closed form here, or is derived numerically."""
@@ -155,7 +158,9 @@ class Formulation:
 
     def prox(self, u: Array, step: Array | float) -> Array:
         top = np.maximum(u, 0.0)  # Ω increases: no kernel comes out longer, 0 stays 0
-        return np.clip(self.epigraph(len(u)).prox(u, np.asarray(step)), 0.0, top)
+        # and so does whatever is below it, where the program is not degenerate.
+        below = np.where(u > 0, u, np.minimum(u, -np.max(top, initial=0.0)))
+        return np.clip(self.epigraph(len(u)).prox(below, np.asarray(step)), 0.0, top)
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         """∂prox/∂u over the kernels with prox > 0; the others stay at 0.
@@ -265,6 +270,9 @@ class Declared(Formulation):
     def __repr__(self) -> str:
         return f"formulation {self.name!r}"
 
+    def __reduce__(self) -> tuple:
+        return by_name(self, self.function, Declared, self.function)
+
 
 def formulation(function: Callable[[Any], Any]) -> Declared:
     """Make a regularizer of one function of u (a CVXPY expression).
@@ -275,6 +283,79 @@ def formulation(function: Callable[[Any], Any]) -> Declared:
     if not callable(function):
         raise ValueError(f"formulation takes a function of u, got {function!r}")
     return Declared(function)
+
+
+@dataclass(frozen=True)
+class Variational(Declared):
+    """Ω(u) = min over θ ≥ 0 of ½ Σ u_m²/θ_m + r(θ), declared by r.
+
+    As a minimum of linear functions of u² it is concave in them: `reweighted`. Where r
+    is smooth and finite for all θ ≥ 0, it is `priced`, too.
+    """
+
+    smooth: bool = False
+
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"reweighted", "priced"} if self.smooth else {"reweighted"})
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        theta = cp.Variable(u.shape, nonneg=True)
+        half, cones = declared_quadratic(u, theta)
+        price, constraints = split(self.function(theta))
+        return half + price, [*cones, *constraints]
+
+    def price(self, theta: Array) -> tuple[float, Array]:
+        r = _price(self.function, len(theta))
+        return float(r.value(theta)[0]), r.subgradient(theta)
+
+    def __repr__(self) -> str:
+        return f"variational formulation {self.name!r}"
+
+    def __reduce__(self) -> tuple:
+        parts = (self.function, self.smooth)
+        return by_name(self, self.function, Variational, *parts)
+
+
+@lru_cache(maxsize=64)
+def _price(function: Callable, M: int) -> Epigraph:
+    return Epigraph(function, (M,), nonneg=True, what=f"the price {function.__name__}")
+
+
+def variational(
+    function: Callable[[Any], Any] | None = None, *, smooth: bool = False
+) -> Any:
+    """Make a regularizer of the price r(θ) of the kernel weights, convex in θ ≥ 0.
+
+    smooth: r is differentiable and finite for all θ ≥ 0: solvers in θ take it, too
+
+    >>> @variational
+    ... def budget(theta): return cp.Constant(0.0), [cp.sum(theta) <= 1]
+    """
+    if function is None:
+        return lambda inner: variational(inner, smooth=smooth)
+    if not callable(function):
+        raise ValueError(f"variational takes a function of theta, got {function!r}")
+    return Variational(function, smooth)
+
+
+def by_name(made: Any, function: Callable, kind: type, *parts: Any) -> tuple:
+    """How to pickle what a decorator put in the place of its function: by name.
+
+    Where it is not in that place, and in scripts, which other processes cannot import,
+    by its parts.
+    """
+    module, name = function.__module__, getattr(function, "__qualname__", "")
+    there = getattr(sys.modules.get(module), name, None)
+    if there is made and module != "__main__":
+        return _look_up, (module, name)
+    return kind, parts
+
+
+def _look_up(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 def stripped(formulation: Formulation) -> Declared:

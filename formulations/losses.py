@@ -40,7 +40,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog, minimize_scalar
 from scipy.special import expit, log_softmax, logit, softmax, xlogy
 
-from .base import check_range
+from .base import by_name, check_range
 from .domains import Array, Box, Projected, Simplex, project_simplex
 from .epigraph import Epigraph, split
 from .norms import increasing_root, newton_root
@@ -838,6 +838,10 @@ class DeclaredLoss(Loss):
 
     def __repr__(self) -> str:
         return f"loss {self.name!r}"
+
+    def __reduce__(self) -> tuple:
+        parts = (self.function, self.kind)
+        return by_name(self, self.function, DeclaredLoss, *parts)
 
 
 def loss(function: Callable | None = None, *, labels: str = "real") -> Any:

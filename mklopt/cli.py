@@ -1,4 +1,4 @@
-"""The command line: `mklopt certify | check | derive | list | verify`.
+"""The command line: `mklopt certify | check | derive | list | race | solve | verify`.
 
 Every command is a thin shell around a function that a script can call as well.
 """
@@ -9,11 +9,18 @@ from typing import Any
 
 import click
 
+from .cli_race import race
+from .cli_solve import solve
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mklopt")
 def main() -> None:
     """Multiple kernel learning: declared once, solved fast, certified."""
+
+
+main.add_command(race)
+main.add_command(solve)
 
 
 def _settings(context: click.Context, _: object, path: str | None) -> None:
@@ -41,7 +48,7 @@ def _settings(context: click.Context, _: object, path: str | None) -> None:
     context.default_map = found
 
 
-@main.command()
+@main.command(epilog="Example: mklopt certify --quick --solver analytic")
 @click.option(
     "--quick/--full",
     default=False,
@@ -189,15 +196,31 @@ def check(
     raise SystemExit(0 if found.passed else 1)
 
 
-@main.command("list")
-def list_() -> None:
-    """List the formulations and losses."""
-    from .report import print_rooms
+@main.command("export-benchopt", epilog="Example: mklopt export-benchopt benchmark_mkl")
+@click.argument("folder")
+@click.option("--solvers", default="", help="Names with commas; by default all.")
+def export_benchopt(folder: str, solvers: str) -> None:
+    """Write a benchmark that the program benchopt runs."""
+    from .benchopt_export import export
 
-    print_rooms()
+    names = [name.strip() for name in solvers.split(",") if name.strip()]
+    try:
+        written = export(folder, names)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
 
 
-@main.command()
+@main.command("list", epilog="Example: mklopt list --json")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_(as_json: bool) -> None:
+    """List solvers, formulations, losses, data sets and papers."""
+    from .listing import print_everything
+
+    print_everything(as_json)
+
+
+@main.command(epilog="Example: mklopt derive theta_update --latex")
 @click.argument("name", required=False)
 @click.option("--latex", is_flag=True, help="Print LaTeX for a paper's appendix.")
 def derive(name: str | None, latex: bool) -> None:

@@ -54,6 +54,19 @@ def save(figure: Any, name: str) -> list[Path]:
     return paths
 
 
+def done(figure: Any, path: str | os.PathLike | None = None) -> Any:
+    """A finished figure, written where it is wanted: PNG and PDF, or by its ending."""
+    import matplotlib.pyplot as plt
+
+    if path is not None:
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for kind in [target.suffix] if target.suffix else [".png", ".pdf"]:
+            figure.savefig(target.with_suffix(kind), dpi=150, bbox_inches="tight")
+    plt.close(figure)  # pyplot forgets it; whoever has it can still draw on it
+    return figure
+
+
 def positive(text: str) -> int:
     """A whole number ≥ 1 from the command line."""
     import argparse

@@ -369,6 +369,17 @@ class FittedKernels:
 
         return LazyStack.of(self, cache)
 
+    def subset(self, active: Array) -> FittedKernels:
+        """Some of the kernels, by number, normalized as they are here."""
+        index = np.arange(self.M)[active]
+        if len(self.learned) < self.M:
+            for _ in self:
+                pass
+        part = [self.kernels[m] for m in index]
+        found = FittedKernels(part, self.blocks, self.normalize)
+        found.learned = {i: self.learned[m] for i, m in enumerate(index.tolist())}
+        return found
+
     def cross(self, X_new: Any) -> Array:
         """(M, n_new, n) kernels of new with training points, normalized as these."""
         blocks = self._new(X_new)

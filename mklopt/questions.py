@@ -7,7 +7,6 @@ solver states: the first three formulations it supports, and one more loss.
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import math
@@ -23,6 +22,7 @@ from .problem import Problem
 from .problem import _loss as find_loss
 from .reference.graded import GRADED, GRADES, Graded
 from .solvers import Solver, solvers
+from .specs import known_kind, read_formulation
 from .tables import shown
 
 TOL = 1e-6
@@ -185,34 +185,11 @@ def _usual(kind: type[Formulation], M: int) -> Formulation:
 
 def _named(text: str) -> Callable[[int], Formulation]:
     """ "LpNorm" or "LpNorm(p=1.5)": a name, and literals for its parameters."""
-    name, _, rest = text.partition("(")
-    known = formulations()
-    if name.strip() not in known:
-        raise ValueError(
-            f"formulation {name.strip()!r} is not known; choose one of "
-            + ", ".join(known)
-        )
-    kind = known[name.strip()]
-    if not rest:
-        return lambda M: _usual(kind, M)
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-        assert isinstance(call, ast.Call)
-        values = [_literal(a) for a in call.args]
-        made = kind(*values, **{str(k.arg): _literal(k.value) for k in call.keywords})
-    except (SyntaxError, AssertionError, TypeError, ValueError) as error:
-        raise ValueError(f"formulation {text!r} cannot be read: {error}") from None
-    return lambda M: made
-
-
-def _literal(node: ast.expr) -> Any:
-    if isinstance(node, ast.Name) and node.id == "inf":
-        return math.inf
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        said = ast.unparse(node)
-        raise ValueError(f"{said} is no plain number, tuple or inf") from None
+    if "(" in text or ":" in text:
+        made = read_formulation(text)
+        return lambda M: made
+    kind = known_kind(text)
+    return lambda M: _usual(kind, M)
 
 
 def _check(grades: Any, leave_out: Any, tol: Any) -> None:

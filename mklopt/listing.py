@@ -1,0 +1,90 @@
+"""Everything that has a name here, with one line each: `mklopt list`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+Rooms = dict[str, dict[str, str]]
+
+
+def rooms() -> Rooms:
+    """Names and first lines: solvers, formulations, losses, data sets, papers, …"""
+    from .families import KernelFamily
+    from .formulations import formulations, losses_by_name
+    from .regularizers import Regularizer
+    from .solvers import solvers
+
+    homes = {name: sys.modules[s.steps.__module__] for name, s in solvers().items()}
+    return {
+        "solvers": _first_lines(homes),
+        "formulations": _first_lines(formulations()),
+        "losses": _first_lines(losses_by_name()),
+        "data sets": _data_sets(),
+        "papers": _papers(),
+        "kernel families": _first_lines(_children(KernelFamily)),
+        "their regularizers": _first_lines(_children(Regularizer)),
+    }
+
+
+def print_everything(as_json: bool = False, console: Console | None = None) -> None:
+    found, console = rooms(), console or Console()
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    for title, known in found.items():
+        table = Table(title=title, title_justify="left", show_header=False, box=None)
+        for name, line in known.items():
+            table.add_row(f"[bold]{escape(name)}[/]", escape(line))
+        console.print(table)
+        console.print()
+
+
+def _first_lines(known: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: (item.__doc__ or "").strip().split("\n")[0]
+        for name, item in known.items()
+    }
+
+
+def _children(root: type) -> dict[str, type]:
+    known: list[type] = root.__subclasses__()
+    return {c.__name__: c for c in known if c.__module__.startswith("mklopt.")}
+
+
+def _data_sets() -> dict[str, str]:
+    from . import data
+
+    def line(name: str) -> str:
+        if name in data._GENERATORS:
+            return "drawn from an exact distribution; takes n and seed"
+        if name in data._BUILT_IN:
+            return f"{data._BUILT_IN[name][1]} labels, comes with scikit-learn"
+        table = data._TABLES[name]
+        rows, columns = table.shape
+        return f"{rows} × {columns}, {table.kind} labels, MKLOPT_DATA or OpenML"
+
+    return {name: line(name) for name in data.names()}
+
+
+def _papers() -> dict[str, str]:
+    """The papers that solvers name as their reference, and the solvers."""
+    from .solvers import solvers
+
+    found: dict[str, list[str]] = {}
+    for name, solver in solvers().items():
+        for key in re.findall(r"[a-z]+\d{4}", solver.reference):
+            found.setdefault(key, []).append(name)
+    folder = Path(__file__).resolve().parents[1] / "papers"
+    kept = {path.name for path in folder.glob("*") if path.is_dir()}
+    for key in kept - {"__pycache__"}:
+        found.setdefault(key, [])
+    return {key: f"solvers {', '.join(names)}" if names else "claims and figures"
+            for key, names in sorted(found.items())}  # fmt: skip

@@ -1,0 +1,191 @@
+"""Pictures of kernels, weights, paths and decisions, all in one look (figures.py).
+
+    plots.weights(result)                    kernel weights as bars
+    plots.weight_path(path)                  kernel weights along C
+    plots.regularization_path(path)          lengths ‖w_m‖ along C, and kernels in use
+    plots.alignment(grams, y)                how alike kernels are, and which fit y
+    plots.boundary(model, X, y)              where a classifier changes its mind, in 2-D
+
+Each returns a matplotlib figure and writes it when given a path ("a.png", or "a" for
+PNG and PDF). Results, fitted estimators and plain arrays of weights are all taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .figures import COLOURS, done, look, panels
+from .kernels import alignment as alignments
+from .kernels import target_alignment
+from .paths import Path as SolutionPath
+
+Array = np.ndarray
+Where = str | os.PathLike | None
+SHOWN = 30  # bars, at most
+LABELLED = 6  # curves with a name of their own
+
+
+def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) -> Any:
+    """Kernel weights, largest first; classes of one-against-the-rest side by side."""
+    theta, names = _weights_of(given, names)
+    order = np.argsort(-theta.max(axis=0), kind="stable")[:SHOWN]
+    figure, (axis,) = panels(1, columns=1, height=0.8 + 0.26 * max(len(order), 4))
+    figure.set_figwidth(6.5)
+    height = 0.8 / len(theta)
+    for k, row in enumerate(theta):
+        at = np.arange(len(order)) + (k - (len(theta) - 1) / 2) * height
+        label = f"class {k}" if len(theta) > 1 else None
+        axis.barh(at, row[order], height, color=COLOURS[k % len(COLOURS)], label=label)
+    axis.set_yticks(np.arange(len(order)), [names[m] for m in order], fontsize=8)
+    axis.invert_yaxis()
+    axis.grid(False, axis="y")
+    used, M = int(np.sum(np.any(theta > 0, axis=0))), theta.shape[1]
+    shown = f", the {SHOWN} largest" if M > SHOWN else ""
+    axis.set_xlabel(f"kernel weight θ ({used} of {M} kernels in use{shown})")
+    if len(theta) > 1:
+        axis.legend(frameon=False, fontsize=8)
+    return _done(figure, path)
+
+
+def weight_path(
+    given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
+) -> Any:
+    """Kernel weights along C, those that matter most by name."""
+    theta = _path(given).weights
+    figure, (axis,) = panels(1, columns=1, height=3.4)
+    figure.set_figwidth(6.5)
+    _curves(axis, given.C, theta, _names(names, theta.shape[1]))
+    axis.set(xscale="log", xlabel="C", ylabel="kernel weight θ")
+    return _done(figure, path)
+
+
+def regularization_path(
+    given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
+) -> Any:
+    """Lengths ‖w_m‖ along C above, the number of kernels in use below."""
+    norms = np.array([result.certificate.norms for result in _path(given)])
+    figure, (above, below) = panels(2, columns=1, height=2.4)
+    figure.set_figwidth(6.5)
+    _curves(above, given.C, norms, _names(names, norms.shape[1]))
+    above.set(xscale="log", ylabel="‖w$_m$‖")
+    below.step(given.C, np.sum(norms > 0, axis=1), where="post", color=COLOURS[0])
+    below.plot(given.C, np.sum(norms > 0, axis=1), "o", color=COLOURS[0], markersize=4)
+    below.set(xscale="log", xlabel="C", ylabel="kernels in use", ylim=(-0.5, None))
+    return _done(figure, path)
+
+
+def alignment(
+    grams: Any,
+    y: Any = None,
+    names: Sequence[str] | None = None,
+    path: Where = None,
+) -> Any:
+    """Centred alignment of every pair of kernels; with y, of each kernel with y yᵀ."""
+    A = np.asarray(alignments(grams))
+    names = _names(names, len(A))
+    count = 1 if y is None else 2
+    figure, axes = panels(count, height=4.4)
+    figure.set_figwidth(5.8 if y is None else 8.6)
+    axes[0].grid(False)
+    image = axes[0].imshow(A, vmin=0.0, vmax=1.0, cmap="viridis", aspect="auto")
+    ticks = np.unique(np.linspace(0, len(A) - 1, min(len(A), 25)).astype(int))
+    axes[0].set_xticks(ticks, [str(m) for m in ticks], rotation=90, fontsize=7)
+    axes[0].set_yticks(ticks, [f"{_cut(names[m])}  {m}" for m in ticks], fontsize=7)
+    figure.colorbar(image, ax=axes[0], label="alignment")
+    if y is not None:
+        axes[1].barh(np.arange(len(A)), target_alignment(grams, y), color=COLOURS[1])
+        axes[1].set_yticks(ticks, [str(m) for m in ticks], fontsize=7)
+        axes[1].set_ylim(len(A) - 0.5, -0.5)  # as in the picture beside it
+        axes[1].grid(False, axis="y")
+        axes[1].set_xlabel("alignment with y yᵀ")
+    return _done(figure, path)
+
+
+def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
+    """Regions of a classifier on two features; f = −1, 0, 1 for two classes."""
+    X = np.asarray(X, float)
+    if X.ndim != 2 or X.shape[1] != 2:
+        raise ValueError(
+            f"X has shape {X.shape}; a decision boundary is drawn on two features: fit "
+            "and draw with X[:, [i, j]]"
+        )
+    figure, (axis,) = panels(1, columns=1, height=4.2)
+    figure.set_figwidth(5.2)
+    grid, points = _grid(X)
+    classes = np.unique(y)
+    place = np.searchsorted(classes, model.predict(points)).reshape(grid[0].shape)
+    tones = [COLOURS[k % len(COLOURS)] for k in range(len(classes))]
+    edges = np.arange(len(classes) + 1) - 0.5
+    axis.contourf(*grid, place, levels=edges, colors=tones, alpha=0.18)
+    if len(classes) == 2:
+        f = model.decision_function(points).reshape(grid[0].shape)
+        style = dict(colors="0.25", linewidths=(0.8, 1.6, 0.8))
+        axis.contour(*grid, f, [-1, 0, 1], linestyles=("--", "-", "--"), **style)
+    for c, tone in zip(classes, tones):
+        some = X[np.asarray(y) == c].T
+        axis.scatter(*some, s=18, color=tone, edgecolor="white", linewidth=0.5, label=c)
+    axis.legend(frameon=False, fontsize=8)
+    axis.set(xlabel="x₁", ylabel="x₂")
+    return _done(figure, path)
+
+
+# ---- parts --------------------------------------------------------------------------
+
+
+def _grid(X: Array, count: int = 160) -> tuple[list[Array], Array]:
+    room = 0.08 * np.ptp(X, axis=0) + 1e-9
+    low, high = X.min(axis=0) - room, X.max(axis=0) + room
+    grid = np.meshgrid(*(np.linspace(a, b, count) for a, b in zip(low, high)))
+    return list(grid), np.column_stack([part.ravel() for part in grid])
+
+
+def _curves(axis: Any, C: Array, values: Array, names: Sequence[str]) -> None:
+    """One curve per kernel: the largest by colour and name, the others in grey."""
+    order = np.argsort(-values.max(axis=0), kind="stable")
+    for m in order[LABELLED:]:
+        axis.plot(C, values[:, m], color="0.8", linewidth=0.8)
+    for place, m in enumerate(order[:LABELLED]):
+        axis.plot(C, values[:, m], label=names[m], **look(place))
+    axis.legend(frameon=False, fontsize=8)
+
+
+def _weights_of(given: Any, names: Sequence[str] | None) -> tuple[Array, list[str]]:
+    """(classes, M) weights, and names, of a result, an estimator or an array."""
+    if hasattr(given, "weights_"):
+        names = given.kernel_names_ if names is None else names
+        given = given.weights_
+    theta = np.atleast_2d(np.asarray(getattr(given, "weights", given), float))
+    if theta.ndim != 2 or not np.all(np.isfinite(theta)):
+        raise ValueError(
+            f"weights have shape {theta.shape}; give a result, a fitted estimator, or "
+            "one number per kernel"
+        )
+    return theta, _names(names, theta.shape[1])
+
+
+def _path(given: Any) -> SolutionPath:
+    if not isinstance(given, SolutionPath):
+        raise ValueError(
+            f"{type(given).__name__} is no path; give what mklopt.path returns"
+        )
+    return given
+
+
+def _names(names: Sequence[str] | None, M: int) -> list[str]:
+    found = [f"kernel {m}" for m in range(M)] if names is None else list(names)
+    if len(found) != M:
+        raise ValueError(f"{len(found)} names for {M} kernels; give one for each")
+    return found
+
+
+def _cut(name: str, most: int = 26) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _done(figure: Any, path: Where) -> Any:
+    figure.tight_layout()
+    return done(figure, path)

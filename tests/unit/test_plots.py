@@ -1,0 +1,91 @@
+"""Pictures: what is drawn is what was found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mklopt
+from mklopt import kernels, plots
+from mklopt.formulations import GroupLasso, LpNorm
+
+
+def problem(formulation):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5))
+    y = np.sign(X[:, 0] + 0.4 * rng.normal(size=40))
+    fitted = kernels.gaussians(1, on="single").fit(X, "unit_trace")
+    return mklopt.Problem(fitted.grams(), y, "logistic", formulation), fitted.names
+
+
+@pytest.fixture(scope="module")
+def path():
+    one, names = problem(GroupLasso())
+    return mklopt.path(one, points=5, span=50.0, tol=1e-4), names
+
+
+def test_bars_are_the_weights_largest_first(tmp_path):
+    one, names = problem(LpNorm(1.5))
+    result = mklopt.solve(one, tol=1e-4)
+    figure = plots.weights(result, names, tmp_path / "bars.png")
+    drawn = [bar.get_width() for bar in figure.axes[0].patches]
+    np.testing.assert_allclose(drawn, np.sort(result.weights)[::-1])
+    shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert shown[0] == names[int(np.argmax(result.weights))]
+    assert (tmp_path / "bars.png").stat().st_size > 5000
+
+
+def test_estimators_bring_their_names_and_classes():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = mklopt.MKLClassifier(["gaussian(1)", "linear"], multi_class="ovr").fit(X, y)
+    axis = plots.weights(model).axes[0]
+    assert len(axis.patches) == 6  # two kernels, three classes
+    assert {t.get_text() for t in axis.get_yticklabels()} == {"gaussian(1)", "linear"}
+
+
+def test_paths_are_drawn_as_they_were_solved(path, tmp_path):
+    found, names = path
+    axis = plots.weight_path(found, names, tmp_path / "weights").axes[0]
+    most = int(np.argmax(found.weights.max(axis=0)))
+    (line,) = [x for x in axis.lines if x.get_label() == names[most]]
+    np.testing.assert_allclose(line.get_ydata(), found.weights[:, most])
+    np.testing.assert_allclose(line.get_xdata(), found.C)
+    above, below = plots.regularization_path(found).axes
+    active = found.to_frame()["active"]
+    np.testing.assert_array_equal(below.lines[0].get_ydata(), active)
+    assert active[0] == 0 and len(above.lines) == 5
+    assert {f.name for f in tmp_path.iterdir()} == {"weights.png", "weights.pdf"}
+
+
+def test_alignments_are_those_of_the_kernels():
+    one, names = problem(LpNorm(2))
+    figure = plots.alignment(one.grams, one.y, names)
+    drawn = figure.axes[0].images[0].get_array()
+    np.testing.assert_allclose(drawn, kernels.alignment(one.grams))
+    bars = [bar.get_width() for bar in figure.axes[1].patches]
+    np.testing.assert_allclose(bars, kernels.target_alignment(one.grams, one.y))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_boundary_has_a_region_for_each_class(k, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [0.0, 0.8][: k - 1])]
+    model = mklopt.MKLClassifier(["gaussian(1)"], C=10).fit(X, y)
+    axis = plots.boundary(model, X, y, tmp_path / "b.png").axes[0]
+    shown = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert shown == ["a", "b", "c"][:k]
+    points = [c for c in axis.collections if len(c.get_offsets()) > 1]
+    assert sum(len(c.get_offsets()) for c in points) == 60
+
+
+def test_mistakes_are_explained(path):
+    found, names = path
+    with pytest.raises(ValueError, match="2 names for 5 kernels"):
+        plots.weight_path(found, names[:2])
+    with pytest.raises(ValueError, match=r"what mklopt\.path returns"):
+        plots.regularization_path(found[0])
+    with pytest.raises(ValueError, match="two features"):
+        plots.boundary(None, np.zeros((3, 4)), [0, 1, 0])
+    with pytest.raises(ValueError, match="one number per kernel"):
+        plots.weights(np.zeros((2, 2, 2)))
