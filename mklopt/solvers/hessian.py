@@ -53,6 +53,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
         oracle.heed(certificate)
         value, slope, gap = oracle.value, oracle.slope, oracle.gap
         which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
+        which = which if len(which) else np.array([np.argmin(slope)])
         model = oracle.hessian(which)
         model[np.diag_indices_from(model)] += 1e-9 * np.trace(model) / len(which)
         target = np.zeros_like(theta)

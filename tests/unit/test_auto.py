@@ -227,6 +227,16 @@ def test_second_derivatives_of_steep_machines(loss, bias, monkeypatch):
         assert np.max(np.abs((ahead - back) / length - H[:, m])) <= close * scale
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
+@pytest.mark.parametrize("C", [1e-6, 1e-3])
+def test_where_no_kernel_is_worth_its_price(loss, C):
+    """All weights are zero: nothing to divide by, and the optimum all the same."""
+    p = problem(F.GroupLasso(), loss).with_(C=C)
+    found = solve(p, "active", tol=1e-6)
+    assert found.converged
+    assert mklopt.C_zero(p) >= p.C and np.max(found.certificate.norms) <= 1e-3
+
+
 # ---- paths -----------------------------------------------------------------------
 
 
