@@ -127,7 +127,7 @@ class Steep(Machine):
         """
         problem = self.problem
         f = self.f if foreign is None else foreign
-        assert self.beta is not None and f is not None
+        assert self.beta is not None and self.f is not None and f is not None
         alpha = -problem.costs * problem.loss.gradient(f, problem.y)
         rest, shift = self.beta - alpha, 0.0
         force = self.K @ rest if foreign is None else f - self.bias - self.K @ alpha
@@ -188,6 +188,7 @@ class Steep(Machine):
 
     def respond(self, force: Array) -> Array:
         if self._factor is None:
+            assert self.f is not None, "solve first"
             self._refactor(self._root(self.f))
         found = self._plain(np.column_stack([force, np.ones(len(force))]))
         if self.problem.bias:
