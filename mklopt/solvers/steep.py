@@ -151,11 +151,12 @@ class Steep(Machine):
 
     def _length(self, step: Array, Ks: Array, moves: Array) -> float:
         """Where Σ C V + ½βᵀKβ is lowest along a step: Newton within a bracket."""
-        problem, loss = self.problem, self.problem.loss
+        problem, loss, f = self.problem, self.problem.loss, self.f
+        assert self.beta is not None and f is not None
         along, bend = float(self.beta @ Ks), float(step @ Ks)
 
         def slopes(t: float) -> tuple[float, float]:
-            V = loss.gradient(self.f + t * moves, problem.y)
+            V = loss.gradient(f + t * moves, problem.y)
             curve = problem.costs @ (loss.root(V, problem.y) * moves) ** 2
             return problem.costs @ (V * moves) + along + t * bend, curve + bend
 
