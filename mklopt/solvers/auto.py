@@ -8,6 +8,7 @@ Algorithm. By what the formulation and the loss state:
                                              in log θ
     simplices or an orthant of weights, and  `active`: a working set of kernels, Newton
     a machine for the loss                   in θ inside it
+    weights that majorize, no closed prox    `analytic`, with Anderson's acceleration
     everything else, and whatever fails      `spicy`, from the best point so far; where
                                              that fails, too, `analytic` if it can
 
@@ -56,6 +57,8 @@ def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
         first, why = analytic, f"{name} uses all kernels, {loss} has a machine"
     elif not active.why_not(problem):
         first, why = active, f"{name} leaves kernels unused, {loss} has a machine"
+    elif not problem.formulation.closed("prox") and not analytic.why_not(problem):
+        first, why = analytic, f"{name} has weights in closed form, but no prox"
     else:
         first, why = spicy, f"it takes everything, {name} with {loss} too"
     yield first, f"{first.name}: {why}"
