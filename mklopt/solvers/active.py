@@ -74,7 +74,7 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
         part = restricted(problem, W)
-        machine.enter(part)
+        machine.enter(part, W)
         inner = newton_inside(machine, theta[W], certificate)
         goal = None if certificate is None else share * certificate.gap
         certificate = yield from inside(problem, W, machine, inner, goal)

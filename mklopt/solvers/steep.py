@@ -79,18 +79,18 @@ class Steep(Machine):
 
     def _begin(self) -> None:
         """At the last β, with its predictions, or where it is foreseen to go."""
-        zero = np.zeros(self.problem.grams.n)
         last = self.beta if self.beta is not None else self.alpha
-        starts = [zero if last is None else last]
+        beta = np.zeros(self.problem.grams.n) if last is None else last
+        Kb = self.K @ beta
+        starts = [(beta, Kb)]
         if self.beta is not None:
-            Kb = self.K @ self.beta
             keeps = float(self.Kb @ Kb) / max(float(Kb @ Kb), 1e-300)
-            starts.append(keeps * self.beta)
+            starts.append((keeps * beta, keeps * Kb))
         if self.move is not None:
-            starts.append(starts[0] + self.move)
-        tried = [self._settle(beta, self.K @ beta) for beta in starts]
+            starts.append((beta + self.move, Kb + self.K @ self.move))
+        tried = [self._settle(*start) for start in starts]
         if (best := int(np.argmin(tried))) < len(starts) - 1:
-            self._settle(starts[best], self.K @ starts[best])
+            self._settle(*starts[best])
         self._look()
         self.move = None
 

@@ -36,6 +36,7 @@ class Machine:
     with a loose one the warm start is already good enough and α never moves.
     """
 
+    kernels: Array | None = None  # which of a larger stack these are
     steps = 30  # of Newton's method, at most, where the machine is solved by it
 
     def __init__(
@@ -69,16 +70,36 @@ class Machine:
         self.theta, self.K = theta, self.problem.grams.combine(theta)
         return self._moved(alpha)
 
-    def enter(self, problem: Problem) -> None:
-        """Go on with other kernels, from α as it is."""
+    def enter(self, problem: Problem, kernels: Array) -> None:
+        """Go on with other kernels of the same problem, by number, from α as it is."""
+        known = self.__dict__.get("images")
+        before, self.kernels = self.kernels, kernels
         self.problem = problem
-        self._moved(self.point)
+        self._forget()
+        if known is not None and before is not None:
+            self.images = self._carried(known, before)
+
+    def _carried(self, known: Array, before: Array) -> Array:
+        """K_mα of kernels that were there before, and of the new ones."""
+        assert self.kernels is not None
+        images = np.empty((len(self.kernels), *self.problem.shape))
+        places = {m: i for i, m in enumerate(before.tolist())}
+        old = np.array([places.get(m, -1) for m in self.kernels.tolist()])
+        images[old >= 0] = known[old[old >= 0]]
+        if np.any(old < 0):
+            new = self.problem.grams.subset(old < 0)
+            images[old < 0] = new.matvec(self.point)
+        return images
 
     def _moved(self, alpha: Array) -> Array:
+        if self.alpha is None or not np.array_equal(alpha, self.alpha):
+            self._forget()
         self.alpha = alpha
+        return self.alpha
+
+    def _forget(self) -> None:
         for name in ("v", "images"):
             self.__dict__.pop(name, None)
-        return self.alpha
 
     @cached_property
     def images(self) -> Array:
@@ -130,6 +151,7 @@ class Machine:
     def foresee(self, move: Array) -> None:
         """Begin the next machine at α + move."""
         self.alpha = self.point + move.reshape(self.problem.shape)
+        self._forget()
 
     def forces(self, which: Array) -> Array:
         """(nk, which): K_mα of some kernels, from `images` where they are kept."""

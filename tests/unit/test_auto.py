@@ -235,6 +235,23 @@ def test_second_derivatives_of_steep_machines(loss, bias, monkeypatch):
         assert np.max(np.abs((ahead - back) / length - H[:, m])) <= close * scale
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_a_machine_that_enters_other_kernels_keeps_what_it_knows(loss):
+    p = problem(F.GroupLasso(), loss)
+    machine, few, more = steep.machine_for(p, None), np.arange(3), np.array([1, 2, 5])
+    machine.solve(np.ones(p.grams.M))
+    machine.enter(restricted(p, few), few)
+    expected = p.grams.matvec(machine.point)
+    assert np.allclose(machine.images, expected[few], rtol=1e-12)
+    before = p.grams.passes
+    machine.enter(restricted(p, more), more)
+    assert np.allclose(machine.images, expected[more], rtol=1e-12)
+    assert p.grams.passes - before <= 1.1 / p.grams.M  # one new kernel
+    machine.foresee(0.01 * machine.point)
+    machine.solve(np.ones(3))
+    assert np.allclose(machine.images, p.grams.matvec(machine.point)[more], rtol=1e-12)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
 @pytest.mark.parametrize("C", [1e-6, 1e-3])
 def test_where_no_kernel_is_worth_its_price(loss, C):

@@ -69,7 +69,7 @@ def test_passes_are_counted_in_numbers_read():
         grams.combine(np.ones(4))
         assert grams.passes == pytest.approx(3 * share)
         grams.combine(np.array([1.0, 0, 0, 1]))  # kernels of weight 0 are not read
-        grams.subset([0, 1]).quad(a)  # and a subset is counted with its stack
+        grams.subset([0, 1]).quad(2 * a)  # and a subset is counted with its stack
         assert grams.passes == pytest.approx(4 * share)
 
 
@@ -81,6 +81,7 @@ def test_a_product_knows_its_quad_and_a_subset_what_its_stack_combined():
     np.testing.assert_allclose(grams.quad(a), [a @ k @ a for k in grams.dense()])
     part = grams.subset([1, 3])
     assert part.combine(theta[[1, 3]]) is mixed
+    assert np.array_equal(part.quad(a), grams.quad(a)[[1, 3]])
     assert grams.passes == before
     np.testing.assert_allclose(mixed, np.tensordot(theta, grams.dense(), axes=1))
 
