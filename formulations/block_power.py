@@ -59,6 +59,8 @@ class BlockPower(Formulation):
     def dual_weights(self, v: Array) -> Array:
         if self.q == 2:
             return np.ones_like(v)
+        if self.q == 1:  # Ω* vanishes inside its domain
+            return np.zeros_like(v)
         with np.errstate(divide="ignore", over="ignore"):  # v = 0 or a steep wall
             power = np.asarray(v, float) ** (dual_exponent(self.q) - 2)
             return np.asarray((2 / self.q) ** (dual_exponent(self.q) - 1) * power)

@@ -84,14 +84,18 @@ class SquaredMixedNorm(Formulation):
         return theta
 
     def dual_weights(self, v: Array) -> Array:
-        """∂Ω*/v for r, s > 1: N_j = ‖v_j‖_{r*}, ‖N‖ ∂‖N‖/∂N_j (v/N_j)^(r*−2) / N_j."""
+        """∂Ω*/v: N_j = ‖v_j‖_{r*}, ‖N‖ ∂‖N‖/∂N_j (v/N_j)^(r*−2) / N_j."""
         r, s = map(dual_exponent, self.exponents)
         N, owner = self.inner(v, r), owners(self.groups)
         if not np.any(N):
             return np.ones_like(v, dtype=float) if r == s == 2 else np.zeros_like(v)
         outer = norm(N, s) * norm_gradient(N, s)
         share = np.divide(v, N[owner], out=np.zeros_like(v), where=N[owner] > 0)
-        return np.asarray(ratio(outer, N)[owner] * share ** (r - 2))
+        inside = share ** (r - 2)
+        if r == INF:  # one of many: the kernels that attain the maximum share
+            many = np.bincount(owner, share == 1)
+            inside = (share == 1) / np.maximum(many, 1)[owner]
+        return np.asarray(ratio(outer, N)[owner] * inside)
 
     def prox(self, u: Array, step: Array | float) -> Array:
         from .sums import prox_of_groups  # numba: only when it is needed

@@ -599,7 +599,9 @@ class MKLOneClass(OutlierMixin, _MKL):
         self.offset_ = 1.0 - float(np.sqrt(self.tol))
         if share is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-            self.offset_ = _lower_end(self._decision(X)[:, 0], weight, share)
+            end = _lower_end(self._decision(X)[:, 0], weight, share)
+            # Samples on the margin are equal but for rounding: all of them are in.
+            self.offset_ = end - 1e-8 * max(1.0, abs(end))
         return self
 
     def _share(self) -> float | None:

@@ -157,7 +157,8 @@ def first_size(problem: Problem, K: Array) -> float:
 
 def resized(problem: Problem, length: float, total: float) -> float:
     """By how much J + cΣt asks for other weights, if J falls with their inverse."""
-    return float(np.sqrt(0.5 * length / (problem.formulation.orthant[0] * total)))
+    price = problem.formulation.orthant[0] * total
+    return float(np.sqrt(max(0.5 * length / price, 1e-12)))
 
 
 # ---- inside it -----------------------------------------------------------------------
