@@ -63,7 +63,8 @@ def _commands(block: str) -> str:
     """A console block as Python: each command and, below it, what it says."""
     shown = "print({0!r}, flush=True); __import__('subprocess').run({1!r}, **HOW)"
     lines = [shown.format(x, x.removeprefix("$ ")) for x in block.splitlines() if x]
-    return "\n".join(["HOW = dict(shell=True, stderr=-2)", *lines])  # into stdout
+    how = "HOW = dict(shell=True, stderr=-2, check=True)"  # errors into the output
+    return "\n".join([how, *lines])
 
 
 def run(program: list[str], folder: Path) -> list[str]:
@@ -115,20 +116,22 @@ def api(module: str) -> str:
     listed = dir(room) if "__dir__" in vars(room) else getattr(room, "__all__", None)
     own = [n for n, x in vars(room).items() if getattr(x, "__module__", "") == module]
     names = [n for n in listed or own if not n.startswith("_")]
-    return "\n\n".join(_entry(module, n, getattr(room, n)) for n in names)
+    links = ", ".join(f"[{n}](#{module}.{n})" for n in names)
+    return "\n\n".join([links, *(_entry(module, n, getattr(room, n)) for n in names)])
 
 
 def _entry(module: str, name: str, thing: Any) -> str:
     lines = [f"### {module}.{name}"]
     if callable(thing):
-        lines.append(f"````python\n{name}{_signature(thing)}\n````")
-    lines.append(f"````text\n{inspect.getdoc(thing) or ''}\n````")
+        lines.append(f"````signature\n{name}{_signature(thing)}\n````")
+    lines.append(f"````doc\n{inspect.getdoc(thing) or ''}\n````")
     for member, part in inspect.getmembers(thing) if inspect.isclass(thing) else []:
-        part = getattr(part, "fget", getattr(part, "func", part))
-        home, doc = getattr(part, "__module__", None) or "", inspect.getdoc(part)
-        if member[0] != "_" and home.startswith("mklopt") and callable(part) and doc:
-            head = f"{member}{_signature(part)}".replace("(self)", "")
-            lines.append(f"* `{head}`: {escape(doc.splitlines()[0])}")
+        getter = getattr(part, "fget", getattr(part, "func", None))  # of a property
+        home = getattr(getter or part, "__module__", None) or ""
+        if member[0] != "_" and home.startswith("mklopt") and callable(getter or part):
+            head = member if getter else member + _signature(part)
+            about = (inspect.getdoc(part) or "").split("\n")[0]
+            lines.append(f"* `{head}`" + (f": {escape(about)}" if about else ""))
     return "\n\n".join(lines)
 
 
@@ -137,18 +140,17 @@ def _signature(thing: Any) -> str:
         shown = str(inspect.signature(thing))
     except ValueError:
         return "(…)"
-    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown).replace("(self, ", "(")
+    shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown)  # types as they are written
+    return re.sub(r"\(self(, )?", "(", shown)
 
 
 def solvers() -> str:
     from mklopt.solvers import base, solvers
 
-    rows = [
-        "| solver | formulations | losses | to | guarantee |",
-        "|---|---|---|---|---|",
-    ]
+    columns = ("solver", "formulations", "losses", "to", "guarantee")
+    rows = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, s in solvers().items():
-        needs = "; ".join(map(base._in_words, sorted(s.needs))) or "all"
+        needs = " and ".join(map(base._in_words, sorted(s.needs))) or "all"
         losses = ", ".join(sorted(s.losses))
         losses += "" if True in s.bias else "; without a bias"
         to = "it depends" if callable(s.accuracy) else f"{s.accuracy:.0e}"
@@ -200,7 +202,7 @@ def _link(name: str, here: bool) -> str:
 
 
 def _anchored(found: re.Match) -> str:
-    words = re.sub(r"<[^>]*>", "", found[2]).lower()
+    words = re.sub(r"<[^>]*>", "", found[2])
     place = re.sub(r"[^\w.]+", "-", words).strip("-")
     return f'<h{found[1]} id="{place}">{found[2]}</h{found[1]}>'
 
@@ -210,14 +212,14 @@ def _coloured(code: str, language: str, _: str) -> str:
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer, TextLexer
 
-    lexer = PythonLexer() if language == "python" else TextLexer()
+    lexer = PythonLexer() if language in ("python", "signature") else TextLexer()
     return highlight(code, lexer, HtmlFormatter(nowrap=True))
 
 
 def _style() -> str:
     from pygments.formatters import HtmlFormatter
 
-    return HtmlFormatter(style="friendly").get_style_defs("code.language-python")
+    return HtmlFormatter(style="friendly").get_style_defs("pre code")
 
 
 def main() -> None:

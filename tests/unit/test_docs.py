@@ -97,6 +97,11 @@ def test_a_block_that_fails_is_shown_with_its_error(tmp_path):
         build.run(["x = 1", "1 / 0", "y = 2"], tmp_path)
 
 
+def test_a_command_that_fails_is_an_error(tmp_path):
+    with pytest.raises(build.Broken, match="exit status 3"):
+        build.with_outputs("```console\n$ exit 3\n```\n", tmp_path)
+
+
 @pytest.mark.parametrize(
     "given, words",
     [
