@@ -1,5 +1,6 @@
 # make install | test | test-all | certify | lint | bench | bench-certificate | bench-wrappers | bench-spicy |
-#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | contract | bench-operators | docs
+#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | bench-operators | bench-estimators |
+#      contract | docs
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,7 +11,7 @@ JOBS   ?= 2
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
 .PHONY: install test test-all certify lint bench bench-certificate bench-wrappers bench-spicy bench-vskl \
-        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators contract docs clean
+        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators bench-estimators contract docs clean
 
 install: $(STAMP)
 
@@ -45,6 +46,9 @@ $(RIVALS)/.installed: requirements.lock pyproject.toml
 	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock skglm celer
 	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock --no-build-isolation torch==2.13.0 MKLpy
 	@touch $@
+
+bench-estimators: $(RIVALS)/.installed
+	$(ONE) $(RIVALS)/bin/python -m mklopt.bench_estimators $(ARGS)
 
 bench-certificate: install
 	$(ONE) $(BIN)/python -m mklopt.bench

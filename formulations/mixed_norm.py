@@ -23,6 +23,7 @@ from .norms import (
     dual_exponent,
     norm,
     norm_gradient,
+    ratio,
 )
 
 
@@ -81,6 +82,16 @@ class SquaredMixedNorm(Formulation):
             else:  # u / (slope (u/total)^(r−1))
                 theta[index] = total / slope * (u[index] / total) ** (2 - r)
         return theta
+
+    def dual_weights(self, v: Array) -> Array:
+        """∂Ω*/v for r, s > 1: N_j = ‖v_j‖_{r*}, ‖N‖ ∂‖N‖/∂N_j (v/N_j)^(r*−2) / N_j."""
+        r, s = map(dual_exponent, self.exponents)
+        N, owner = self.inner(v, r), owners(self.groups)
+        if not np.any(N):
+            return np.ones_like(v, dtype=float) if r == s == 2 else np.zeros_like(v)
+        outer = norm(N, s) * norm_gradient(N, s)
+        share = np.divide(v, N[owner], out=np.zeros_like(v), where=N[owner] > 0)
+        return np.asarray(ratio(outer, N)[owner] * share ** (r - 2))
 
     def prox(self, u: Array, step: Array | float) -> Array:
         from .sums import prox_of_groups  # numba: only when it is needed
@@ -193,8 +204,9 @@ class Composite(SquaredMixedNorm):
 
     @property
     def traits(self) -> frozenset[str]:
-        sparse = max(self.r, self.s) < 2
-        return super().traits | ({"two_levels"} if sparse else set())
+        sparse = {"two_levels"} if max(self.r, self.s) < 2 else set()
+        smooth = {"smooth_dual"} if min(self.r, self.s) > 1 else set()
+        return super().traits | sparse | smooth
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:

@@ -12,8 +12,10 @@ log time between the ends; one within 0.1 of its bar is not told from it.
 
 Written to figures-out/: bench.md, bench.json, bench.png, bench.pdf.
 
-    python -m mklopt.bench_auto --quick        # n ≤ 500
-    python -m mklopt.bench_auto --rounds 1     # one run instead of the median of five
+    python -m mklopt.bench_auto --quick                # n ≤ 500
+    python -m mklopt.bench_auto --rounds 1             # one run, not the median of five
+    python -m mklopt.bench_auto --alone                # without competitors
+    python -m mklopt.bench_auto --sizes 1000x300       # and without growth
 """
 
 from __future__ import annotations
@@ -139,11 +141,11 @@ def timed(problem: Problem, K: Array, rounds: int) -> tuple[Any, float, float, f
 
 
 def contest(
-    case: Case, C: float, grams: GramStack, K: Array, y: Array, rounds: int
+    case: Case, C: float, grams: GramStack, K: Array, y: Array, how: Any
 ) -> list[Row]:
     """auto and everyone who takes the problem."""
     problem = Problem(grams, y, case.loss, case.formulation, C, case.bias)
-    result, own, one, passes = timed(problem, K, rounds)
+    result, own, one, passes = timed(problem, K, how.rounds)
     about: dict[str, Any] = dict(
         n=grams.n, M=grams.M, formulation=shown_briefly(case.formulation),
         loss=case.loss, C=C, bias=case.bias, sparse=case.sparse,
@@ -158,6 +160,8 @@ def contest(
     ours = Row(
         **about, **cost, who="auto", gap=gap, passes=passes, most=most, note=picked
     )
+    if how.alone:
+        return [ours]
     arena = Arena(problem, K, result.certificate.dual)
     return [ours, *competition(arena, about, own, one)]
 
@@ -182,7 +186,7 @@ def shown_briefly(formulation: Formulation) -> str:
     return shown(formulation).replace("groups=…, ", "").replace("()", "")
 
 
-def at_size(n: int, M: int, rounds: int, console: Console) -> tuple[list[Row], str]:
+def at_size(n: int, M: int, how: Any, console: Console) -> tuple[list[Row], str]:
     """All cases of one size; one stack in memory at a time."""
     K, y = subset_gaussians(n, M)
     GramStack(K)  # touch the memory once
@@ -195,7 +199,7 @@ def at_size(n: int, M: int, rounds: int, console: Console) -> tuple[list[Row], s
     rows = []
     for case in cases(n, M):
         for C in COSTS:
-            rows += contest(case, C, grams, K, y, rounds)
+            rows += contest(case, C, grams, K, y, how)
             console.print(f"[dim]{head[: head.index(':')]}: {rows[-1].what}[/]")
     return rows, head
 
@@ -411,30 +415,48 @@ def finite(row: dict[str, Any]) -> dict[str, Any]:
     return row | dict.fromkeys(lost)
 
 
+def a_size(text: str) -> tuple[int, int]:
+    n, _, M = text.partition("x")
+    if not (n.isdigit() and M.isdigit() and int(n) > 1 and int(M) > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a size such as 1000x300")
+    return int(n), int(M)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="n ≤ 500 only")
+    parser.add_argument("--alone", action="store_true", help="without competitors")
+    parser.add_argument(
+        "--sizes", type=a_size, nargs="+", help="n x M, such as 500x100"
+    )
     parser.add_argument("--rounds", type=figures.positive, default=5)
     options = parser.parse_args()
     console = Console(width=140)
     rows: list[Row] = []
     tables: list[tuple[str, Table]] = []
-    for n, M in [size for size in SIZES if size[0] <= 500 or not options.quick]:
-        found, head = at_size(n, M, options.rounds, console)
+    sizes = options.sizes or [s for s in SIZES if s[0] <= 500 or not options.quick]
+    for n, M in sizes:
+        found, head = at_size(n, M, options, console)
         rows += found
         tables.append((head, table(found, head)))
         console.print(tables[-1][1])
         gc.collect()
-    grown = [growth("M", Case(GroupLasso(), "hinge"), MANY, options.rounds)]
-    deep = tuple(n for n in DEEP if n <= 500 or not options.quick)
-    for case in (Case(GroupLasso(), "hinge"), Case(LpNorm(2.0), "hinge")):
-        grown.append(growth("n", case, deep, options.rounds))
+    grown = [] if options.sizes else grows(options)
     lines = bars(rows, grown)
     for line in lines:
         console.print(line, highlight=False, markup=False)
     write(tables, lines, rows, grown, options.rounds)
     draw(rows, grown)
     console.print(f"bench.md, bench.json and bench.png are in {figures.FOLDER}/")
+
+
+def grows(how: Any) -> list[Growth]:
+    """Time against M, and against n."""
+    grown = [growth("M", Case(GroupLasso(), "hinge"), MANY, how.rounds)]
+    deep = tuple(n for n in DEEP if n <= 500 or not how.quick)
+    for case in (Case(GroupLasso(), "hinge"), Case(LpNorm(2.0), "hinge")):
+        grown.append(growth("n", case, deep, how.rounds))
+    return grown
 
 
 def machine() -> dict[str, str]:

@@ -8,10 +8,18 @@ Algorithm. By what the formulation and the loss state:
                                              in log θ
     simplices or an orthant of weights, and  `active`: a working set of kernels, Newton
     a machine for the loss                   in θ inside it
+    weights that majorize, no closed prox    `analytic`, with Anderson's acceleration
     everything else, and whatever fails      `spicy`, from the best point so far; where
                                              that fails, too, `analytic` if it can
 
 What was picked and why is in `Result.choice`.
+
+Tried and left out, since they save nothing: a copy of the kernels in single precision
+(n = 1000: it costs 0.7 passes, an iterate with it 0.25 less, and there are four to six
+of them); spheres around α* that prove kernels unused, ‖α − α*‖² ≤ 2 C L gap for a loss
+with an L-Lipschitz gradient (n = 500, M = 100: of about 80 unused kernels 60 are proved
+so at a gap of 1e-5 with the logistic loss and C = 1, none at 4e-7 with C = 100, none at
+7e-4 with the squared loss; the certificate after these is the last one).
 
 Guarantee. The one of the solver picked. One that raises, ends or stands still for
 PATIENCE iterates is left for the next; `spicy` takes every formulation and loss.
@@ -56,6 +64,8 @@ def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
         first, why = analytic, f"{name} uses all kernels, {loss} has a machine"
     elif not active.why_not(problem):
         first, why = active, f"{name} leaves kernels unused, {loss} has a machine"
+    elif not problem.formulation.closed("prox") and not analytic.why_not(problem):
+        first, why = analytic, f"{name} has weights in closed form, but no prox"
     else:
         first, why = spicy, f"it takes everything, {name} with {loss} too"
     yield first, f"{first.name}: {why}"

@@ -27,6 +27,10 @@ def problem(formulation, loss="hinge", C=1.0, grams=GRAMS, **more) -> Problem:
     return Problem(grams, Y, loss, formulation, C, **more)
 
 
+def composite(r, s):
+    return F.Composite([list(p) for p in np.array_split(np.arange(GRAMS.M), 3)], r, s)
+
+
 # ---- what is picked ----------------------------------------------------------
 
 
@@ -38,8 +42,12 @@ def problem(formulation, loss="hinge", C=1.0, grams=GRAMS, **more) -> Problem:
         (F.GroupLasso(), "logistic", "active: GroupLasso leaves kernels unused"),
         (F.LpNorm(1.0), "squared", "active: LpNorm leaves kernels unused"),
         (F.BlockNorm(np.inf), "hinge", "spicy: it takes everything"),
+        (F.BlockPower(3.0), "hinge", "analytic: BlockPower uses all kernels"),
+        (composite(1.2, 1.5), "hinge", "analytic: Composite uses all kernels"),
+        (composite(1.0, 1.5), "hinge", "spicy: it takes everything"),
+        (F.NonIsotropic(np.eye(GRAMS.M) + 0.1), "hinge", "analytic: NonIsotropic has"),
     ],
-    ids=repr,
+    ids=lambda x: getattr(x, "name", x),
 )
 def test_auto_says_what_it_picked_and_why(formulation, loss, picked, tmp_path):
     found = solve(problem(formulation, loss), tol=1e-4)

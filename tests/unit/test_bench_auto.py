@@ -198,7 +198,20 @@ def test_the_bench_runs_from_end_to_end(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "bench.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("wrong", [["--rounds", "0"], ["--rounds", "x"], ["--quik"]])
+def test_one_size_alone(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(figures, "FOLDER", tmp_path)
+    monkeypatch.setattr(bench_auto, "COSTS", (1.0,))
+    words = ["bench", "--alone", "--sizes", "30x5", "--rounds", "1"]
+    monkeypatch.setattr(sys, "argv", words)
+    bench_auto.main()
+    written = json.loads((tmp_path / "bench.json").read_text())
+    assert {(r["who"], r["n"], r["M"]) for r in written["rows"]} == {("auto", 30, 5)}
+    assert written["growth"] == [] and "time grows" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--rounds", "0"], ["--rounds", "x"], ["--quik"], ["--sizes", "10"]]
+)
 def test_wrong_arguments_are_refused(wrong, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["bench", *wrong])
     with pytest.raises(SystemExit):
