@@ -1,5 +1,6 @@
 # make install | test | test-all | certify | lint | bench | bench-certificate | bench-wrappers | bench-spicy |
-#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | bench-operators | bench-estimators | contract
+#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | bench-operators | bench-estimators |
+#      contract | docs
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,7 +11,7 @@ JOBS   ?= 2
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
 .PHONY: install test test-all certify lint bench bench-certificate bench-wrappers bench-spicy bench-vskl \
-        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators bench-estimators contract clean
+        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators bench-estimators contract docs clean
 
 install: $(STAMP)
 
@@ -75,6 +76,10 @@ bench-lazy: install
 
 bench-multiclass: install
 	$(ONE) $(BIN)/python -m mklopt.bench_multiclass $(ARGS)
+
+# Runs the code on every page; needs no network. Open docs-out/index.html.
+docs: install
+	$(ONE) $(BIN)/python docs/build.py $(ARGS)
 
 contract: install
 	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"
