@@ -26,7 +26,7 @@ from .wrapper import Machine
 
 Array = np.ndarray
 TINY = 1e-300
-CLOSE = 0.1  # the relative gap below which Newton is worth its pass
+CLOSE = 0.5  # the relative gap below which Newton is worth its pass
 MANY = 2000  # kernels above which its linear system is not
 
 
