@@ -8,7 +8,7 @@ from typing import Any
 
 FOLDER = Path(os.environ.get("MKLOPT_FIGURES", "figures-out"))
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555")
-MARKERS = "osD^vP*"
+MARKERS = "osD^vP*X"  # one more than colours: no pair comes twice
 
 
 def panels(count: int, columns: int = 2, height: float = 2.7) -> tuple[Any, list[Any]]:
