@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from .files import write_whole
 
@@ -95,32 +93,3 @@ def recompute_everything(
         said += f"; {job.other} rows are of other code and were left out"
     console.print(said + ".")
     return wrong == 0
-
-
-def _children(root: type) -> dict[str, type]:
-    known: list[type] = root.__subclasses__()
-    return {c.__name__: c for c in known if c.__module__.startswith("mklopt.")}
-
-
-def print_rooms(console: Console | None = None) -> None:
-    """Everything that is found by scanning, with the first line of its docstring."""
-    from .families import KernelFamily
-    from .formulations import formulations, losses_by_name
-    from .regularizers import Regularizer
-    from .solvers import solvers
-
-    console = console or Console()
-    homes = {name: sys.modules[s.steps.__module__] for name, s in solvers().items()}
-    for title, known in (
-        ("formulations", formulations()),
-        ("losses", losses_by_name()),
-        ("solvers", homes),
-        ("kernel families", _children(KernelFamily)),
-        ("their regularizers", _children(Regularizer)),
-    ):
-        found = Table(title=title, title_justify="left", show_header=False, box=None)
-        for name, item in known.items():
-            first = (item.__doc__ or "").strip().split("\n")[0]
-            found.add_row(f"[bold]{name}[/]", escape(first))
-        console.print(found)
-        console.print()
