@@ -15,7 +15,7 @@ Algorithm. By what the formulation and the loss state:
 What was picked and why is in `Result.choice`.
 
 Tried and left out, since they save nothing: a copy of the kernels in single precision
-(n = 1000: it costs 0.7 passes, an iterate with it 0.25 less, and there are four to six
+(n = 1000: it costs 0.7 passes, an iterate with it 0.25 less; there are three to five
 of them); spheres around α* that prove kernels unused, ‖α − α*‖² ≤ 2 C L gap for a loss
 with an L-Lipschitz gradient (n = 500, M = 100: of about 80 unused kernels 60 are proved
 so at a gap of 1e-5 with the logistic loss and C = 1, none at 4e-7 with C = 100, none at

@@ -107,10 +107,8 @@ class Steep(Machine):
 
     def _look(self) -> None:
         """α at f, and the gap."""
-        problem, slope = (
-            self.problem,
-            self.problem.loss.gradient(self.f, self.problem.y),
-        )
+        problem, loss = self.problem, self.problem.loss
+        slope = loss.gradient(self.f, problem.y)
         self.slope = problem.feasible(-problem.costs * slope)
         length = 0.5 * float(self.slope @ self.K @ self.slope)
         self.below = problem.gain(self.slope) - length
