@@ -173,6 +173,7 @@ def mfeat_table(found: dict[tuple[float, float, str], Curve], most: int) -> Tabl
     return out
 
 
+@figures.styled
 def mfeat_draw(found: dict[tuple[float, float, str], Curve]) -> None:
     """By epochs and by time; above what is left of the objective, below test errors."""
     ps = sorted({key[0] for key in found})

@@ -207,6 +207,7 @@ def ablation(name: str, console: Console) -> None:
     console.print(out)
 
 
+@figures.styled
 def draw(found: dict, sets: list[str]) -> None:
     draw_ratios(found, sets)
     draw_descent(found, "sonar" if "sonar" in sets else sets[-1])

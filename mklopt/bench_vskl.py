@@ -86,6 +86,7 @@ def table(runs: Runs, splits: int) -> Table:
     return out
 
 
+@figures.styled
 def draw(runs: Runs, sets: list[str]) -> None:
     """Figures 1 (time) and 2 (SVM calls) of the paper: means, and the middle 80 %."""
     for place, name, label in ((0, "vskl-time", "seconds"), (1, "vskl-svms", "SVMs")):

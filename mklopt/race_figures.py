@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .figures import done, look, panels
+from .figures import done, look, panels, styled
+from .tables import latex
 
 if TYPE_CHECKING:
     from .races import Race, Run
@@ -35,6 +36,7 @@ figure.savefig("redrawn.pdf", bbox_inches="tight")
 '''
 
 
+@styled
 def draw(race: Race, path: str | os.PathLike | None = None) -> Any:
     """Six panels for the first problem; profiles in the last where there are many."""
     problem, many = race.problems[0], len(race.problems) > 1
@@ -98,20 +100,6 @@ def _profile(axis: Any, race: Race) -> None:
     axis.set_ylabel(f"share of problems, gap {race.tol:g}")
 
 
-def latex(race: Race) -> str:
-    """The table of a race for a paper."""
-    table = race.table()
-    columns = [[str(c.header), *map(str, c.cells)] for c in table.columns]
-    rows = [" & ".join(_escaped(cell) for cell in row) for row in zip(*columns)]
-    form = "".join("r" if c.justify == "right" else "l" for c in table.columns)
-    body = [rows[0] + r" \\ \hline", *(row + r" \\" for row in rows[1:])]
-    return "\n".join([rf"\begin{{tabular}}{{{form}}}", *body, r"\end{tabular}", ""])
-
-
-def _escaped(text: str) -> str:
-    return "".join("\\" + c if c in "_&%#$" else c for c in text)
-
-
 def save(race: Race, folder: str | os.PathLike) -> list[str]:
     """Everything a paper needs of a race; the names of what was written."""
     home = Path(folder)
@@ -120,6 +108,6 @@ def save(race: Race, folder: str | os.PathLike) -> list[str]:
     if shutil.which("xelatex") or shutil.which("pdflatex"):  # PGF measures text with it
         figure.savefig(home / "race.pgf")
     race.to_frame().to_csv(home / "traces.csv", index=False)
-    (home / "table.tex").write_text(latex(race), encoding="utf-8")
+    (home / "table.tex").write_text(latex(race.table()), encoding="utf-8")
     (home / "redraw.py").write_text(SCRIPT, encoding="utf-8")
     return sorted(path.name for path in home.iterdir())
