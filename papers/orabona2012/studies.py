@@ -197,6 +197,22 @@ def nested(scale: Scale) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["p", "F", "least", "most"])
 
 
+@study(KEY)
+def sparsity(scale: Scale) -> pd.DataFrame:
+    """Four kernels that matter among sixteen, and p from 2 to 1: certified optima."""
+    grams = stand_ins.toy(scale.of(60, 150, 300), 2.0, 12, scale.seed)
+    rows = []
+    for p in (1.0, *PS):
+        problem = stand_ins.three(grams, max(p, 1.01), 1.0)
+        if p == 1:
+            problem = problem.with_(formulation=BlockL1())
+        found = solve(problem, tol=1e-6)
+        u, best = found.certificate.norms, found.certificate
+        kept = int(np.sum(found.weights > 1e-3 * np.max(found.weights)))
+        rows.append((p, np.sum(u) ** 2 / np.sum(u**2), kept, best.lower, best.upper))
+    return pd.DataFrame(rows, columns=["p", "used", "kept", "lower", "upper"])
+
+
 # ---- figure 1 --------------------------------------------------------------------
 
 
@@ -257,7 +273,7 @@ def online_batch(
             run.epoch(eta=eta, R=R)
             seconds += time.perf_counter() - begun
         work = (epoch, problem.grams.passes - passes, seconds)
-        yield *work, run.objective, task.error(run.coefficients("last"))
+        yield *work, run.objective, task.error_of(run)
 
 
 @study(KEY)
@@ -289,28 +305,39 @@ def race(scale: Scale) -> pd.DataFrame:
 
 @study(KEY)
 def starts(scale: Scale) -> pd.DataFrame:
-    """Stage 2 from the end of stage 1 and from w = 0, in the ball of the same R."""
+    """Stage 2 from the end of stage 1 and from w = 0, in balls of several R."""
     task, rows = stand_ins.views(scale, scale.of(100, 400, 1000), scale.seed), []
     epochs = geometric(scale.of(40, 100, 400), 10)
     for p, C in ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0)):
         problem = task.problem(p, C)
         best = solve(problem, tol=1e-6).certificate
         for seed in range(scale.of(5, 10, 20)):
-            warm, cold = descent(problem, seed), descent(problem, seed)
+            warm = descent(problem, seed)
             first_stage(warm, scale.of(10, 25, 100))
             R = printed_radius(warm)
-            for name, run in (("stage 1", warm), ("0", cold)):
-                rows.append(
-                    (p, C, seed, name, 0, run.objective, best.lower, best.upper)
-                )
-                run.begin()
-                for epoch in epochs:
-                    while run.stage < epoch:
-                        run.epoch(R=R)
-                    at = (p, C, seed, name, epoch, run.objective)
+            cases = [("stage 1", warm, "of stage 1", R)]
+            for ball, r in (
+                ("of stage 1", R),
+                ("‖w*‖", norm(best.norms, p)),
+                ("∞", np.inf),
+            ):
+                cases.append(("0", descent(problem, seed), ball, r))
+            for start, run, ball, r in cases:
+                for epoch, value in _later(run, r, epochs):
+                    at = (p, C, seed, start, ball, epoch, value)
                     rows.append((*at, best.lower, best.upper))
-    names = ["p", "C", "seed", "start", "epoch", "objective", "lower", "upper"]
-    return pd.DataFrame(rows, columns=names)
+    names = ["p", "C", "seed", "start", "ball", "epoch", "objective"]
+    return pd.DataFrame(rows, columns=[*names, "lower", "upper"])
+
+
+def _later(run: Descent, R: float, epochs: list[int]) -> Iterator[tuple[int, float]]:
+    """The objective before and after so many epochs of stage 2."""
+    yield 0, run.objective
+    run.begin()
+    for epoch in epochs:
+        while run.stage < epoch:
+            run.epoch(R=R)
+        yield epoch, run.objective
 
 
 def _apart(
@@ -350,28 +377,35 @@ def exponents_of_both(scale: Scale) -> pd.DataFrame:
 def two_stages(
     task: Task, p: float, C: float, epochs: list[int], seed: int
 ) -> Iterator[dict]:
-    """Stage 1 until it separates the samples, then stage 2: what each shows."""
-    run = descent(task.problem(p, C), seed)
-    begun = time.perf_counter()
-    online = first_stage(run, MOST)
-    about = {"p": p, "seed": seed, "F": task.grams.M, "online_epochs": online}
-    about |= {"updates": run.tally[UPDATES], "separated": run.separated}
+    """Stage 1 until it separates the samples, then stage 2: what each shows.
+
+    The end of stage 1 is called "online".
+    """
+    run, seconds = descent(task.problem(p, C), seed), 0.0
+    for epoch in [*geometric(MOST // 2, 9), MOST]:
+        begun = time.perf_counter()
+        over = first_stage(run, epoch) < epoch or epoch == MOST or run.separated
+        seconds += time.perf_counter() - begun
+        about = {"p": p, "seed": seed, "F": task.grams.M, "online_epochs": run.epochs}
+        about |= {"updates": run.tally[UPDATES], "separated": run.separated}
+        yield about | _shown(task, run, "online" if over else "stage 1", seconds)
+        if over:
+            break
     R = printed_radius(run)
-    yield about | _shown(task, run, "online", online, begun)
     run.begin()
     for epoch in epochs:
+        begun = time.perf_counter()
         while run.stage < epoch:
             run.epoch(R=R)
-        yield about | _shown(task, run, "stage 2", run.epochs, begun)
+        seconds += time.perf_counter() - begun
+        yield about | _shown(task, run, "stage 2", seconds)
 
 
-def _shown(task, run, stage, epochs, begun) -> dict:  # type: ignore[no-untyped-def]
-    took = time.perf_counter() - begun
-    B = run.coefficients("last")
+def _shown(task: Task, run: Descent, stage: str, seconds: float) -> dict:
     u = run.omega * np.sqrt(np.maximum(run.quad, 0.0))
     used = float(np.sum(u) ** 2 / np.sum(u**2))  # F when all are equal, 1 for one
-    found = {"stage": stage, "epochs": epochs, "error": task.error(B), "used": used}
-    return {**found, "objective": run.objective, "seconds": took}
+    found = {"stage": stage, "epochs": run.epochs, "error": task.error_of(run)}
+    return {**found, "used": used, "objective": run.objective, "seconds": seconds}
 
 
 @study(KEY)
@@ -380,15 +414,14 @@ def exponents(scale: Scale) -> pd.DataFrame:
     rows: list[dict] = []
     ps = scale.of((1.05, 1.25, 2.0), PS, PS)
     epochs = geometric(scale.of(16, 64, 512), 7)
-    for place, n in (
-        ("views", scale.of(100, 300, 1000)),
-        ("many", scale.of(0, 500, 2000)),
-    ):
-        for seed in range(scale.of(2, 5, 10) if n else 0):
-            task = getattr(stand_ins, place)(scale, n, seed=seed)
+    sizes = {"views": scale.of(100, 300, 1000), "many": scale.of(150, 500, 1500)}
+    for kernels, n in sizes.items():
+        for seed in range(scale.of(8, 5, 10)):
+            task = getattr(stand_ins, kernels)(scale, n, seed=seed)
+            about = {"kernels": kernels, "data": task.name}
             for p in ps:
                 found = two_stages(task, p, 100.0, epochs, seed)
-                rows += [{"data": task.name, **row} for row in found]
+                rows += [{**about, **row} for row in found]
     return pd.DataFrame(rows)
 
 
@@ -412,7 +445,7 @@ def kernels_added(scale: Scale) -> pd.DataFrame:
 def methods(scale: Scale) -> pd.DataFrame:
     """All methods on many classes and kernels: test error, passes and time."""
     rows, C = [], 100.0
-    sizes = scale.of((100,), (150, 300, 600), (300, 600, 1200, 2400))
+    sizes = scale.of((100,), (100, 200, 300), (200, 400, 800))
     for n in sizes:
         for seed in range(scale.of(2, 3, 5)):
             task = stand_ins.many(scale, n, scale.of(12, 39, 39), seed=seed)
@@ -428,24 +461,27 @@ def _methods(task: Task, C: float, epochs: int, seed: int) -> Iterator[tuple]:
     problem = task.problem(p, C)
     run, begun = descent(problem, seed), time.perf_counter()
     first_stage(run, MOST)
-    yield "OBSCURE online", *_work(task, run.coefficients("last"), passes, begun)
+    yield "OBSCURE online", *_work(task, run, passes, begun)
     R = printed_radius(run)
     run.begin()
     for _ in range(epochs):
         run.epoch(R=R)
-    yield "OBSCURE", *_work(task, run.coefficients("last"), passes, begun)
+    yield "OBSCURE", *_work(task, run, passes, begun)
     passes, begun = task.grams.passes, time.perf_counter()
-    joint = solve(problem, "analytic", tol=1e-3, max_iter=200).certificate
-    yield "multi-class, batch", *_work(task, joint.expansion, passes, begun)
+    joint = solve(problem, "analytic", tol=1e-3, max_iter=200)
+    yield "multi-class, batch", *_work(task, joint, passes, begun)
     lp, rest = LpNorm(p / (2 - p)), "one against the rest"
     yield f"p-norm, {rest}", *_apart(task, lp, C, "analytic")
     yield f"SILP, {rest}", *_apart(task, BlockL1(), C)
     yield f"sum of kernels, {rest}", *_apart(task, BlockNorm(2.0), C, "analytic")
 
 
-def _work(task: Task, coefficients: Array, passes: float, begun: float) -> tuple:
-    took = time.perf_counter() - begun
-    return task.grams.passes - passes, took, task.error(coefficients)
+def _work(task: Task, found: Any, passes: float, begun: float) -> tuple:
+    """Passes, seconds and test error of a run or a result that has just ended."""
+    took, passes = time.perf_counter() - begun, task.grams.passes - passes
+    if isinstance(found, Descent):
+        return passes, took, task.error_of(found)
+    return passes, took, task.error(found.certificate.expansion)
 
 
 @study(KEY)
@@ -453,7 +489,7 @@ def samples(scale: Scale) -> pd.DataFrame:
     """Images: test error along OBSCURE for several n; SVMs on the sum and on single
     kernels."""
     rows: list[dict] = []
-    for n in scale.of((100, 200), (250, 500, 1000), (500, 1000, 2000, 4000)):
+    for n in scale.of((100, 200), (200, 400, 800), (500, 1000, 2000, 4000)):
         task = stand_ins.images(scale, n, scale.seed)
         for row in two_stages(
             task, 1.25, 100.0, geometric(scale.of(16, 64, 500), 8), scale.seed
