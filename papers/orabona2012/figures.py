@@ -14,15 +14,7 @@ from mklopt.papers import Scale, figure, table
 from . import studies
 
 KEY = "orabona2012"
-GREY = "0.82"
-
-
-def below(axis: Any, columns: int = 2, handles: Any = None) -> None:
-    """A legend under a panel, where no curve is."""
-    lines, labels = handles or axis.get_legend_handles_labels()
-    axis.legend(
-        lines, labels, loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns
-    )
+GREY = "0.82"  # of the interval of f*
 
 
 def seeds_by(rows: pd.DataFrame, x: str, value: str) -> tuple[Any, Any]:
@@ -45,12 +37,13 @@ def synthetic_kernels(scale: Scale) -> Any:
     grams = synthetic(scale.of(90, 300, 300), seed=scale.seed).grams
     fig, axes = figures.panels(10, columns=5, height=2.6)
     fig.set_size_inches(11, 4.6)
+    fig.set_layout_engine("constrained")
     for m, axis in enumerate(axes[:4]):
         image = axis.imshow(grams.kernel(m), cmap="gray", vmin=0, vmax=1)
         axis.set(title=f"kernel {m + 1}", xticks=[], yticks=[])
         axis.grid(False)
-    axes[4].set_axis_off()
-    fig.colorbar(image, ax=axes[4], location="left", label="k(x, z)", fraction=0.5)
+    axes[4].set_visible(False)
+    fig.colorbar(image, ax=axes[3], label="k(x, z)", shrink=0.9)
     for axis, (name, one) in zip(axes[5:], rows.groupby("machine", sort=False)):
         axis.bar(one.kernel, one.share, color=figures.COLOURS[0], width=0.6)
         axis.set(title=str(name).replace(" against", "\nagainst"), ylim=(0, 1.02))
@@ -124,16 +117,13 @@ def both_exponents(scale: Scale) -> Any:
     return fig
 
 
-NAMES = {"views": "a Gaussian on each view", "many": "39 Gaussians on subsets"}
-
-
 @figure(KEY, "Figure 4")
 def exponent(scale: Scale) -> Any:
     """The role of p, C = 100. Above: test error at the end of both stages, on mfeat in
     place of KTH-IDOL2 (left) and on letter with 39 Gaussians on random subsets of
-    features in place of Caltech-101 (right). Below: the run on the latter for three p,
-    one split; up to the large marker stage 1, after it stage 2, whose first steps are so
-    long that the error rises first.
+    features in place of Caltech-101 (right). Below: the run on the latter for some p,
+    one split; up to the large marker stage 1, after it stage 2, whose first steps are
+    so long that the error rises first.
     """
     rows = studies.exponents(scale)
     fig, axes = figures.panels(4, height=2.9)
@@ -327,12 +317,16 @@ def what_stage_1_gives(scale: Scale) -> Any:
     rows = rows[rows.p == 1.25].copy()
     rows["off"] = rows.objective / rows.upper - 1
     fig, axes = figures.panels(2, height=3.2)
-    cases = [("stage 1", "of stage 1"), ("0", "of stage 1"), ("0", "‖w*‖"), ("0", "∞")]
+    cases = {
+        "from stage 1, R of stage 1": ("stage 1", "of stage 1"),
+        "from w = 0, R of stage 1": ("0", "of stage 1"),
+        "from w = 0, R = ‖w*‖": ("0", "‖w*‖"),
+        "from w = 0, R = ∞": ("0", "∞"),
+    }
     for axis, C in zip(axes, (100.0, 1.0)):
-        for k, (start, ball) in enumerate(cases):
+        for k, (label, (start, ball)) in enumerate(cases.items()):
             one = rows[(rows.C == C) & (rows.start == start) & (rows.ball == ball)]
             x, values = seeds_by(one, "epoch", "off")
-            label = f"from {'w = ' * (start == '0')}{start}, R {'= ' * (ball[0] != 'o')}{ball}"
             figures.band(axis, np.maximum(x, 0.5), values, k, label)
         axis.set(
             xlabel="epochs of stage 2 (0.5: the start)", xscale="log", yscale="log"
