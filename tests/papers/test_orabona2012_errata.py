@@ -184,6 +184,18 @@ def test_theorem_4_counts_updates_not_steps():
     assert run.epochs * p.grams.n > factor * most**2
 
 
+def test_R_of_algorithm_1_depends_on_lambda():
+    """Lines 1 to 9 do not know λ; line 10 does."""
+    runs = [descent(problem(C=C)) for C in (1.0, 100.0)]
+    for run in runs:
+        run.epoch(eta=0.1)
+    few, many = runs
+    assert few.tally[SIZE] == many.tally[SIZE] > 0
+    paid = [run.objective - 0.5 * run.tally[SIZE] ** 2 for run in runs]
+    assert paid[1] == pytest.approx(100 * paid[0]) and paid[0] > 1
+    assert np.sqrt(2 * many.objective) > 5 * np.sqrt(2 * few.objective)
+
+
 def test_lemma_5_sums_over_updates_only():
     """One sample, h = ½w², η = 1: after one update no loss is paid, and Σ_{t ≤ T} η = T
     passes any bound; the sum over rounds with a loss is 1 and equal to it."""
