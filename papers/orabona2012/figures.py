@@ -192,7 +192,7 @@ def more_kernels(scale: Scale) -> Any:
 def all_methods(scale: Scale) -> Any:
     """All methods on letter with 39 Gaussians on random subsets of features (in place
     of Caltech-101), C = 100, p = 1.01: training time to a gap of 0.001 or 60 epochs of
-    stage 2 (left), and test error (right), against the number of samples.
+    stage 2 (left), and test error (right), against the number of samples per class.
     """
     rows = studies.methods(scale)
     fig, axes = figures.panels(2, height=3.4)
@@ -200,11 +200,11 @@ def all_methods(scale: Scale) -> Any:
         for axis, value in zip(axes, ("seconds", "error")):
             figures.band(
                 axis,
-                *seeds_by(one.rename(columns={"n": "N"}), "N", value),
+                *seeds_by(one, "each", value),
                 k,
                 str(method),
             )
-            axis.set(xlabel="samples", yscale="log")
+            axis.set(xlabel="samples per class", yscale="log")
     axes[0].set_ylabel("training time, seconds")
     axes[1].set_ylabel("test error, %")
     fig.legend(
@@ -406,7 +406,7 @@ def all_methods_table(scale: Scale) -> pd.DataFrame:
     Gaussians on random subsets of features, C = 100, p = 1.01.
     """
     rows = studies.methods(scale)
-    found = rows.groupby(["method", "n"], sort=False)[["error", "passes"]].mean()
-    wide = found.unstack("n").round(1)
-    wide.columns = [f"{what}, N = {n}" for what, n in wide.columns]
+    found = rows.groupby(["method", "each"], sort=False)[["error", "passes"]].mean()
+    wide = found.unstack("each").round(1)
+    wide.columns = [f"{what}, {n} per class" for what, n in wide.columns]
     return wide.reset_index()

@@ -148,11 +148,28 @@ def pictures(way: Array, side: int, between: int = 20) -> Array:
     return ink
 
 
+def _balanced(
+    found: data.Dataset, n: int, tests: int, seed: int
+) -> tuple[data.Dataset, data.Dataset]:
+    """As many training samples of each class, n in all or a few less, and the rest."""
+    order = np.random.default_rng(seed).permutation(len(found.y))
+    classes = np.unique(found.y)
+    each = [order[found.y[order] == c][: n // len(classes)] for c in classes]
+    chosen = np.sort(np.concatenate(each))
+    rest = np.setdiff1d(order, chosen, assume_unique=True)[:tests]
+    train, test = (
+        data.Dataset(found.name, found.X[i], found.y[i], {}, "classes")
+        for i in (chosen, np.sort(rest))
+    )
+    return train.standardized(), test.standardized(by=train)
+
+
 @lru_cache(maxsize=2)
 def many(scale: Scale, n: int, F: int = 39, seed: int = 0) -> Task:
     """Many classes and many kernels, good ones and bad ones."""
     name = "digits" if scale.mode == "tiny" else "letter"
-    train, test = _split(data.load(name), n, 400 if name == "digits" else 1000, seed)
+    tests = 400 if scale.mode == "tiny" else 1000
+    train, test = _balanced(data.load(name), n, tests, seed)
     return _task(name, kernels.subset_gaussians(F), train, test)
 
 

@@ -445,13 +445,14 @@ def kernels_added(scale: Scale) -> pd.DataFrame:
 def methods(scale: Scale) -> pd.DataFrame:
     """All methods on many classes and kernels: test error, passes and time."""
     rows, C = [], 100.0
-    sizes = scale.of((100,), (100, 200, 300), (200, 400, 800))
-    for n in sizes:
+    classes = scale.of(10, 26, 26)
+    for each in scale.of((10,), (5, 10, 15), (5, 10, 15, 20, 25, 30)):
         for seed in range(scale.of(2, 3, 5)):
-            task = stand_ins.many(scale, n, scale.of(12, 39, 39), seed=seed)
+            F = scale.of(12, 39, 39)
+            task = stand_ins.many(scale, classes * each, F, seed=seed)
             for name, *numbers in _methods(task, C, scale.of(20, 60, 200), seed):
-                rows.append((name, n, seed, *numbers))
-    names = ["method", "n", "seed", "passes", "seconds", "error"]
+                rows.append((name, each, seed, *numbers))
+    names = ["method", "each", "seed", "passes", "seconds", "error"]
     return pd.DataFrame(rows, columns=names)
 
 
