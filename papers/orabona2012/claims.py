@@ -18,6 +18,7 @@ from . import stand_ins, studies
 
 Array = np.ndarray
 KEY = "orabona2012"
+LISTS = {"views": "a Gaussian on each view", "many": "39 Gaussians on subsets"}
 
 
 # ---- the problem -----------------------------------------------------------------
@@ -171,8 +172,8 @@ def the_regret_of_stage_2_is_bounded(scale: Scale, wrong: bool = False) -> Findi
         np.all(known >= 1),
         f"Against w*, after every epoch of {rows.groupby(['p', 'C']).ngroups} runs "
         f"(p from 1.1 to 2, C from 0.1 to 1000): the bound is {known.min():.1f} to "
-        f"{known.max():.0f} times the regret. Half of the printed right side already "
-        "holds; its minimum over ξ is no smaller.",
+        f"{known.max():.0f} times the regret. It is half of the printed right side at "
+        "the ξ that the algorithm itself plays.",
         least=known.min(), most=known.max(),
     )  # fmt: skip
 
@@ -458,7 +459,7 @@ def stage_1_is_faster_when_p_is_large(scale: Scale, wrong: bool = False) -> Find
     falls = -1 if wrong else 1
     good = bool(np.all(falls * np.diff(table.to_numpy(), axis=0) < 0))
     each = ", ".join(
-        f"{column.iloc[0]:.0f} → {column.iloc[-1]:.0f} ({name})"
+        f"{column.iloc[0]:.0f} → {column.iloc[-1]:.0f} ({LISTS[str(name)]})"
         for name, column in table.items()
     )
     return decide(
@@ -526,8 +527,8 @@ def a_good_start_speeds_up_stage_2(scale: Scale, wrong: bool = False) -> Finding
         good,
         f"Stage 1 ends with {ahead:.3f} times the error of w = 0, but after that the "
         f"errors of the two starts with the same R have the ratio {gain:.2f} (mean "
-        "over epochs, p and C; at most 0.8 was asked for): the first step of stage 2 "
-        "is about as long as R, and the start is soon forgotten.",
+        "over epochs, p and C; at most 0.8 was asked for): where λ is small the first "
+        "step of stage 2 is nearly 2R/√q long, and the start is soon forgotten.",
         gain=gain, ahead=ahead,
     )  # fmt: skip
 
@@ -706,7 +707,8 @@ def the_best_p_depends_on_the_data(scale: Scale, wrong: bool = False) -> Finding
     few, many = ("many", "views") if wrong else ("views", "many")
     best = table.groupby("kernels").mean().idxmin(axis=1)
     each = ", ".join(
-        f"{g.mean():+.2f} ± {_t(g):.2f} points ({name}; best p: {best[name]:g})"
+        f"{g.mean():+.2f} ± {_t(g):.2f} points ({LISTS[str(name)]}; best at p = "
+        f"{best[name]:g})"
         for name, g in gain.iterrows()
     )
     sparse, dense = gain.loc[many], gain.loc[few]
