@@ -319,6 +319,22 @@ def useless_kernels_cost_a_logarithm(scale: Scale, wrong: bool = False) -> Findi
     )  # fmt: skip
 
 
+@claim(KEY, "Sections 3 and 6", wrong="the squared loss among them")
+def any_lipschitz_loss_will_do(scale: Scale, wrong: bool = False) -> Finding:
+    """The algorithm takes any convex Lipschitz loss as it is, binary, multi-class or of
+    regression.
+    """
+    rows = studies.losses(scale)
+    rows = rows if wrong else rows[rows.loss.isin(studies.LIPSCHITZ)]
+    left = rows.set_index("loss").left.fillna(np.inf)
+    each = ", ".join(f"{100 * x:.2g} ({name})" for name, x in left.items())
+    return decide(
+        np.all(left <= 0.05),
+        f"Of the way from f(0) to f* there is left, in %: {each}; 5 were allowed.",
+        **{str(name): x for name, x in left.items()},
+    )
+
+
 # ---- stage 1 ---------------------------------------------------------------------
 
 

@@ -20,6 +20,8 @@ from mklopt.formulations import BlockL1, BlockNorm, LpNorm
 from mklopt.formulations.norms import norm
 from mklopt.papers import Scale, study
 from mklopt.rates import start_value
+from mklopt.reference.contract import load
+from mklopt.solvers import Unsupported
 from mklopt.solvers.obscure import published_exponent, theorem_3
 from mklopt.solvers.stochastic import SIZE, UPDATES, Descent
 
@@ -29,6 +31,8 @@ from .stand_ins import Task
 Array = np.ndarray
 KEY = "orabona2012"
 PS = (1.01, 1.05, 1.1, 1.25, 1.5, 1.75, 2.0)  # the paper's
+LIPSCHITZ = ("hinge", "logistic", "multiclass_hinge", "multinomial", "eps_insensitive",
+             "huber", "quantile")  # fmt: skip
 MOST = 300  # epochs after which stage 1 is given up
 
 
@@ -538,3 +542,25 @@ def step_cost(scale: Scale) -> pd.DataFrame:
             took, updates = seconds_of(problem, 1e-3, scale.of(4000, 6000, 20000))
             rows.append((n, k, took, updates))
     return pd.DataFrame(rows, columns=["n", "k", "seconds_per_step", "updates"])
+
+
+@study(KEY)
+def losses(scale: Scale) -> pd.DataFrame:
+    """OBSCURE on one problem for each Lipschitz loss: how far it comes from f(0) to f*;
+    losses that the algorithm refuses are rows without a number."""
+    grams, targets = load("small")
+    labels = {"hinge": "binary", "logistic": "binary", "squared": "real"}
+    labels |= {"multiclass_hinge": "classes", "multinomial": "classes"}
+    rows = []
+    for loss in (*LIPSCHITZ, "squared"):
+        y = targets[labels.get(loss, "real")]
+        problem = Problem(grams, y, loss, BlockNorm(1.25), 1.0, bias=False)
+        best = solve(problem, tol=1e-6).certificate
+        start = start_value(problem)
+        try:
+            found = solve(problem, "obscure", tol=0.0, T2=scale.of(40, 100, 1000))
+            left = (found.certificate.primal - best.lower) / (start - best.lower)
+        except Unsupported:
+            left = np.nan
+        rows.append((loss, left, best.relative_gap))
+    return pd.DataFrame(rows, columns=["loss", "left", "gap"])
