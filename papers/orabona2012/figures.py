@@ -76,7 +76,8 @@ def running(scale: Scale) -> Any:
         for axis in some[:2]:
             axis.set(ylabel=f"{name}: objective / f* − 1", yscale="log")
             axis.axhspan(0.3 * width, width, color=GREY, zorder=0)
-        some[2].set(ylabel=f"{name}: test error, %", ylim=(0, 12))
+        some[2].set(ylabel=f"{name}: test error, %")
+        some[2].set_ylim(bottom=0)
     handles = axes[0].get_legend_handles_labels()
     fig.legend(*handles, loc="outside lower center", ncols=4)
     fig.set_layout_engine("constrained")
@@ -236,7 +237,10 @@ def more_samples(scale: Scale) -> Any:
                 axis.axhline(level, color=figures.look(k)["color"], ls=line, lw=1.0)
             axis.set(xlabel=x, ylabel="test error, %", xscale="log")
             axis.set_ylim(bottom=0)
-    axes[1].legend(fontsize="small", loc="lower left")
+    fig.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3
+    )
+    fig.set_layout_engine("constrained")
     return fig
 
 
