@@ -196,7 +196,7 @@ def more_kernels(scale: Scale) -> Any:
 @figure(KEY, "Figure 6")
 def all_methods(scale: Scale) -> Any:
     """All methods on letter with 39 Gaussians on random subsets of features (in place
-    of Caltech-101), C = 100, p = 1.01: training time to a gap of 0.001 or 60 epochs of
+    of Caltech-101), C = 100, p = 1.01: training time to a gap of 0.01 or 60 epochs of
     stage 2 (left), and test error (right), against the number of samples per class.
     """
     rows = studies.methods(scale)
