@@ -453,7 +453,7 @@ def methods(scale: Scale) -> pd.DataFrame:
     rows, C = [], 100.0
     classes = scale.of(10, 26, 26)
     for each in scale.of((10,), (5, 10, 15), (5, 10, 15, 20, 25, 30)):
-        for seed in range(scale.of(2, 3, 5)):
+        for seed in range(scale.of(2, 5, 5)):
             F = scale.of(12, 39, 39)
             task = stand_ins.many(scale, classes * each, F, seed=seed)
             for name, *numbers in _methods(task, C, scale.of(20, 60, 200), seed):
