@@ -1,4 +1,4 @@
-"""What is measured: algebra on small random instances, rates, and the paper's races.
+"""What the solver touches, what it takes for a bound, and the races of section 5.
 
 The paper's C multiplies the penalty; ours, on the loss, is 1/C. Its rivals minimize the
 squared form: they get the C at which it has the same solution, C' = C/Σ‖f_m*‖ (eq. (13)
@@ -14,15 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from papers.suzuki2009.formulas import (
-    Array,
-    Logistic,
-    Slacks,
-    Squared,
-    Step,
-    norms,
-    projected,
-)
 
 from mklopt import GramStack, Problem, certify, data, kernels, solve
 from mklopt.formulations import BlockL1, GroupLasso
@@ -30,6 +21,8 @@ from mklopt.papers import Scale, study
 from mklopt.reference.equivalences import suzuki_C
 from mklopt.result import Result
 from mklopt.trace import Trace
+
+from .formulas import Array, norms, projected
 
 KEY = "suzuki2009"
 UCI = ("liver", "pima", "ionosphere", "wpbc", "sonar")
@@ -42,6 +35,9 @@ METHODS = {
     "HessianMKL": ("hessian", "hinge"),
     "SimpleMKL": ("simple", "hinge"),
 }
+
+
+# ---- problems -----------------------------------------------------------------------
 
 
 def subset_problem(
@@ -75,311 +71,6 @@ def prepared(
         return float(np.mean(np.sign(np.concatenate(f)) == test.y))
 
     return fitted.grams(), train.y, accuracy
-
-
-# ---- small instances for formulas --------------------------------------------------
-
-
-def instance(rng: np.random.Generator, loss: str, n: int = 14, M: int = 6) -> Step:
-    """A proximal step from a random sparse α, with every part of it at work."""
-    X = rng.normal(size=(M, n, 4))
-    K = X @ X.transpose(0, 2, 1) / 4 + 1e-2 * np.eye(n)
-    y = np.sign(X[0, :, 0] + X[-1, :, 0] + 0.5 * rng.normal(size=n))
-    alpha = 0.5 * rng.normal(size=(M, n)) * (np.arange(M) % 2 == 0)[:, None]
-    xi, zeta = rng.exponential(size=(2, n)) * (rng.random(n) < 0.5)
-    side = {
-        "logistic": Logistic(y),
-        "squared": Squared(y),
-        "hinge": Slacks(y, xi, zeta, 1.5),
-    }[loss]
-    b = float(rng.normal())
-    return Step(K, side, 1.5, alpha, b, rng.uniform(0.5, 2.0, M), 0.7)
-
-
-def conic_step(step: Step) -> tuple[Array, float, float]:
-    """α, b and the value of (3) from an interior-point method that knows no dual."""
-    import cvxpy as cp
-
-    L = [np.linalg.cholesky(K) for K in step.K]
-    W = [cp.Variable(len(K)) for K in step.K]  # Lᵀα
-    b = cp.Variable()
-    z = sum(A @ w for A, w in zip(L, W, strict=True)) + b
-    y, loss, constraints = step.loss.y, step.loss, []
-    if isinstance(loss, Slacks):
-        xi, zeta = cp.Variable(len(y), nonneg=True), cp.Variable(len(y), nonneg=True)
-        constraints = [cp.multiply(y, z) == 1 - xi + zeta]
-        fit = cp.sum(xi) + cp.sum_squares(xi - loss.xi) / (2 * loss.gamma)
-        fit += cp.sum_squares(zeta - loss.zeta) / (2 * loss.gamma)
-    elif isinstance(loss, Logistic):
-        fit = cp.sum(cp.logistic(cp.multiply(-y, z)))
-    else:
-        fit = cp.sum_squares(y - z)
-    for A, w, old, gamma in zip(L, W, step.alpha, step.gamma, strict=True):
-        fit += step.C * cp.norm(w) + cp.sum_squares(w - A.T @ old) / (2 * gamma)
-    fit += cp.square(b - step.b) / (2 * step.gamma_b)
-    tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-8)
-    program = cp.Problem(cp.Minimize(fit), constraints)
-    program.solve(solver=cp.CLARABEL, **tight)
-    alpha = [np.linalg.solve(A.T, w.value) for A, w in zip(L, W, strict=True)]
-    return np.array(alpha), float(b.value), float(program.value)
-
-
-@study(KEY)
-def proximal_steps(scale: Scale) -> pd.DataFrame:
-    """Steps by eqs. (5)–(7) and (10)–(12) against those of a conic solver on (3).
-
-    `twice`: the same with the threshold C in place of γC in the update.
-    """
-    rows = []
-    for loss in ("logistic", "squared", "hinge"):
-        for trial in range(scale.of(2, 4, 20)):
-            step = instance(scale.rng("steps", loss, trial), loss)
-            rho = step.minimum()
-            alpha, b, value = conic_step(step)
-            found, shift = step.after(rho)
-            other = step.alpha + step.gamma[:, None] * rho
-            short = np.maximum(norms(step.K, other) - step.C, 0.0)
-            other = other * (short / norms(step.K, other))[:, None]
-            start = np.sum(norms(step.K, step.alpha) ** 2 / (2 * step.gamma))
-            start += step.b**2 / (2 * step.gamma_b)
-            if isinstance(step.loss, Slacks):
-                old = step.loss.xi**2 + step.loss.zeta**2
-                start += np.sum(old) / (2 * step.loss.gamma)
-            rows.append(
-                {
-                    "loss": loss,
-                    "trial": trial,
-                    "apart": float(np.max(norms(step.K, found - alpha))),
-                    "bias": abs(shift - b),
-                    "value": abs(start - step.phi(rho) - value) / abs(value),
-                    "twice": float(np.max(norms(step.K, other - alpha))),
-                    "size": float(np.max(norms(step.K, alpha))),
-                    "active": int(np.sum(norms(step.K, alpha) > 1e-6)),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def derivatives(scale: Scale) -> pd.DataFrame:
-    """Eqs. (8) and (9) against central differences of (7), relative errors."""
-    rows, h = [], 1e-5
-    for loss in ("logistic", "squared"):
-        for trial in range(scale.of(4, 20, 100)):
-            rng = scale.rng("derivatives", loss, trial)
-            step = instance(rng, loss)
-            rho = step.loss.y * rng.uniform(0.2, 0.8, len(step.loss.y))
-            d = rng.normal(size=len(rho))
-            up, down = rho + h * d, rho - h * d
-            slope = (step.phi(up) - step.phi(down)) / (2 * h)
-            bend = (step.gradient(up) - step.gradient(down)) / (2 * h)
-            scale_of = float(np.linalg.norm(bend))
-            off = {
-                name: float(np.linalg.norm(H @ d - bend)) / scale_of
-                for name, H in (
-                    ("hessian", step.hessian(rho)),
-                    ("swapped", step.hessian(rho, swapped=True)),
-                )
-            }
-            gradient = abs(float(step.gradient(rho) @ d) - slope) / abs(slope)
-            used = int(np.sum(step.active(rho)))
-            rows.append(
-                {"loss": loss, "trial": trial, "gradient": gradient, **off,
-                 "active": used}
-            )  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def at_the_threshold(scale: Scale) -> pd.DataFrame:
-    """Jumps of slope and curvature of φ where a kernel becomes active, as shares."""
-    rows, h = [], 1e-6
-    for trial in range(scale.of(4, 20, 100)):
-        rng = scale.rng("threshold", trial)
-        step = instance(rng, "squared", M=1)
-        step = step.moved(0 * step.alpha, step.b)
-        d = rng.normal(size=len(step.loss.y))
-        rho = d * step.C / float(norms(step.K, d)[0])  # ‖γρ‖ = γC: on the edge
-        d = rho / np.linalg.norm(rho)
-        slopes = [float(step.gradient(rho + t * d) @ d) for t in (-h, 0.0, h)]
-        bends = [(slopes[1] - slopes[0]) / h, (slopes[2] - slopes[1]) / h]
-        jump = abs(slopes[2] - slopes[0]) / max(abs(slopes[1]), 1.0)
-        rows.append(
-            {
-                "trial": trial,
-                "slope": jump,
-                "curvature": abs(bends[1] - bends[0]) / max(map(abs, bends)),
-                "inside": bends[0],
-                "outside": bends[1],
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def line_search_sets(scale: Scale) -> pd.DataFrame:
-    """Kernels active somewhere on a step ρ … ρ + Δρ, and those that a set misses."""
-    rows = []
-    for trial in range(scale.of(20, 100, 1000)):
-        rng = scale.rng("line", trial)
-        step = instance(rng, "squared", M=20)
-        rho, move = rng.normal(size=(2, len(step.loss.y)))
-        size = 2 * float(np.median(norms(step.K, rho))) / step.C
-        rho, move = rho / size, move / size
-
-        def over(shift: Array, at: Array, step: Step = step) -> Array:
-            """‖ρ + shift/γ_m‖ > C."""
-            v = at + shift / step.gamma[:, None]
-            return norms(step.K, v) > step.C
-
-        grid = np.linspace(0.0, 1.0, 21)
-        ever = np.any([step.active(rho + c * move) for c in grid], axis=0)
-        ends = step.active(rho) | step.active(rho + move)
-        missed = 0
-        for c in grid[1:]:
-            here = step.active(rho + c * move)
-            shift = np.broadcast_to(c * move, step.alpha.shape)
-            printed = over(shift, rho) | over(shift, rho + move)
-            missed = max(missed, int(np.sum(here & ~printed)))
-        rows.append(
-            {
-                "trial": trial,
-                "kernels": len(step.K),
-                "active": int(np.sum(ever)),
-                "ends_miss": int(np.sum(ever & ~ends)),
-                "printed_misses": missed,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-# ---- rates -------------------------------------------------------------------------
-
-
-def toy(scale: Scale, loss: str, n: int = 40, M: int = 8) -> Step:
-    """Where proximal minimization begins: α = 0 and b = 0, ξ = 1 and ζ = 0, γ = 1."""
-    found = instance(scale.rng("toy"), loss, n, M)
-    side, one = found.loss, np.ones(n)
-    if isinstance(side, Slacks):
-        side = Slacks(side.y, one, 0 * one, 1.0)
-    zero, many = np.zeros((M, n)), np.ones(M)
-    return Step(found.K, side, found.C, zero, 0.0, many, 1.0)
-
-
-def interval(step: Step) -> tuple[float, float]:
-    """Certified bounds of the minimum of (2), in the paper's units."""
-    loss = {Logistic: "logistic", Squared: "squared", Slacks: "hinge"}[type(step.loss)]
-    C = suzuki_C(step.C, half_squared=loss != "squared")
-    at = Problem(GramStack(step.K), step.loss.y, loss, GroupLasso(), C)
-    found = solve(at, "auto", tol=1e-11, max_iter=300).certificate
-    return step.C * found.lower, step.C * found.upper
-
-
-def optimum(step: Step) -> tuple[Array, float]:
-    """(α, b) after proximal steps with growing penalties, until nothing moves."""
-    rho = step.minimum()
-    for _ in range(20):
-        step = step.moved(*step.after(rho), growth=2.0 if step.gamma_b < 1e3 else 1.0)
-        rho = step.minimum(rho)
-    return step.after(rho)
-
-
-def distance(step: Step, alpha: Array, b: float, best: tuple[Array, float]) -> float:
-    away = np.sum(norms(step.K, alpha - best[0]) ** 2) + (b - best[1]) ** 2
-    return float(np.sqrt(away))
-
-
-@study(KEY)
-def contraction(scale: Scale) -> pd.DataFrame:
-    """By which factor a proximal step shortens the distance, for fixed penalties.
-
-    Both penalties γ, or that of the kernels alone with that of the bias held at 0.1.
-    """
-    from dataclasses import replace
-
-    rows = []
-    for loss in ("logistic", "squared"):
-        begin = toy(scale, loss)
-        best, (_, upper) = optimum(begin), interval(begin)
-        for held in (False, True):
-            for gamma in (1.0, 3.0, 10.0, 30.0, 100.0, 300.0):
-                many = np.full(len(begin.K), gamma)
-                step = replace(begin, gamma=many, gamma_b=0.1 if held else gamma)
-                away = [distance(step, step.alpha, step.b, best)]
-                rho = None
-                for _ in range(60):
-                    rho = step.minimum(rho)
-                    step = step.moved(*step.after(rho))
-                    away.append(distance(step, step.alpha, step.b, best))
-                    if away[-1] < 1e-5 * away[0]:
-                        break
-                rows.append(
-                    {
-                        "loss": loss,
-                        "held": held,
-                        "gamma": gamma,
-                        "steps": len(away) - 1,
-                        "factor": away[-1] / away[-2],
-                        "distance": away[-1],
-                        "above": begin.objective(*best) - upper,
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def superlinear(scale: Scale) -> pd.DataFrame:
-    """The objective along table 1 as printed, γ growing by 3 with each step or held.
-
-    f* lies between `lower` and `upper`, certified from another solver's run.
-    """
-    rows = []
-    for loss in ("logistic", "squared", "hinge"):
-        begin = toy(scale, loss)
-        lower, upper = interval(begin)
-        for growth in (3.0, 1.0):
-            step, rho = begin, None
-            for t in range(scale.of(9, 12, 12)):
-                value = step.objective(step.alpha, step.b)
-                rows.append(
-                    {"loss": loss, "growth": growth, "t": t, "gamma": step.gamma_b,
-                     "primal": value, "lower": lower, "upper": upper}
-                )  # fmt: skip
-                rho = step.minimum(rho)
-                step = step.moved(*step.after(rho), growth, rho)
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def exact_and_linearized(scale: Scale) -> pd.DataFrame:
-    """The objective along exact proximal steps and along those of section 4.1.
-
-    γ in units of 1/L with L = Lip(ℓ') λ_max(ΣK_m + 11ᵀ); f* lies between `lower` and `upper`.
-    """
-    from dataclasses import replace
-
-    rows = []
-    for loss, steepness in (("logistic", 0.25), ("squared", 2.0)):
-        begin = toy(scale, loss)
-        lower, upper = interval(begin)
-        n = len(begin.loss.y)
-        top = np.linalg.eigvalsh(np.sum(begin.K, axis=0) + np.ones((n, n)))[-1]
-        for times in (1.0, 3.0, 10.0, 100.0):
-            gamma = times / (steepness * float(top))
-            many = np.full(len(begin.K), gamma)
-            for exact in (True, False):
-                step, rho = replace(begin, gamma=many, gamma_b=gamma), None
-                for t in range(scale.of(60, 200, 400)):
-                    value = step.objective(step.alpha, step.b)
-                    rows.append(
-                        {"loss": loss, "exact": exact, "gamma": times, "t": t,
-                         "primal": value, "lower": lower, "upper": upper}
-                    )  # fmt: skip
-                    if exact:
-                        rho = step.minimum(rho)
-                    to = step.after(rho) if rho is not None else step.linearized()
-                    step = step.moved(*to)
-    return pd.DataFrame(rows)
 
 
 # ---- the solver: what it touches, what it takes for a bound ------------------------
@@ -434,7 +125,7 @@ def resumed(at: Problem, found: Result) -> tuple[Any, Array]:
 
     C = float(np.mean(at.costs))
     gammas = Gammas(np.full(at.grams.M, 10 / C), 1 / C, 10 / C)
-    B = found.certificate.coefficients
+    B = found.certificate.expansion
     lagrangian = Lagrangian(at, gammas, B, found.bias)
     return lagrangian, lagrangian.side.inside(found.dual)
 
@@ -458,9 +149,9 @@ def dual_values(scale: Scale) -> pd.DataFrame:
             iterate = next(steps)
             K = np.array(at.grams.dense())
             for t in range(8):
-                rho = iterate.dual
+                rho = np.asarray(iterate.dual)
                 found = certify(at, rho, coefficients=iterate.coefficients)
-                line = {"trial": trial, "loss": loss, "t": t}
+                line: dict[str, Any] = {"trial": trial, "loss": loss, "t": t}
                 for name, first in (("printed", False), ("centred", True)):
                     tilde = projected(K, rho, 1.0, centred_first=first)
                     inside = np.allclose(at.feasible(tilde), tilde, atol=1e-9)
@@ -510,7 +201,7 @@ def decision(found: Result) -> Array:
 
 def one_expansion(grams: GramStack, found: Result) -> dict[str, float]:
     """How far f is from Σ_i α̂_i Σ_m d_m k_m(·, x_i), d from ‖f_m‖ or its square."""
-    K, B = np.array(grams.dense()), found.certificate.coefficients
+    K, B = np.array(grams.dense()), found.certificate.expansion
     f = np.einsum("mij,mj->i", K, B)
     out = {}
     for name, power in (("weights", 1), ("weights_squared", 2)):
@@ -656,4 +347,17 @@ def over_samples(scale: Scale) -> pd.DataFrame:
                 budget = scale.of(200.0, 400.0, 1000.0)
                 for _, row in races(grams, y, 0.5, METHODS, budget):
                     rows.append({"set": name, "seed": seed, **row})
+    return pd.DataFrame(rows)
+
+
+@study(KEY)
+def many_kernels(scale: Scale) -> pd.DataFrame:
+    """Section 1: SpicyMKL with 3000 kernels, C = 0.5."""
+    grams, y, _ = subset_problem("ringnorm", scale.of(40, 100, 200), 3000, scale.seed)
+    at = Problem(grams, y, "hinge", GroupLasso(), suzuki_C(0.5))
+    rows = []
+    for name in ("SpicyMKL, hinge", "SpicyMKL, logistic"):
+        solver, loss = METHODS[name]
+        _, row = raced(at.with_(loss=loss), solver, 500.0)
+        rows.append({"method": name, "n": grams.n, "M": grams.M, **row})
     return pd.DataFrame(rows)
