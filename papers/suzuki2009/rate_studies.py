@@ -22,14 +22,15 @@ from .formulas import Array, Logistic, Slacks, Squared, Step, norms
 KEY = "suzuki2009"
 
 
-def toy(scale: Scale, loss: str, n: int = 40, M: int = 8) -> Step:
-    """Where proximal minimization begins: α = 0 and b = 0, ξ = 1 and ζ = 0, γ = 1."""
+def toy(scale: Scale, loss: str, gamma: float = 1.0) -> Step:
+    """Where proximal minimization begins: α = 0 and b = 0, ξ = 1 and ζ = 0."""
+    n, M = 40, 8
     found = instance(scale.rng("toy"), loss, n, M)
     side, one = found.loss, np.ones(n)
     if isinstance(side, Slacks):
-        side = Slacks(side.y, one, 0 * one, 1.0)
-    zero, many = np.zeros((M, n)), np.ones(M)
-    return Step(found.K, side, found.C, zero, 0.0, many, 1.0)
+        side = Slacks(side.y, one, 0 * one, gamma)
+    zero, many = np.zeros((M, n)), np.full(M, gamma)
+    return Step(found.K, side, found.C, zero, 0.0, many, gamma)
 
 
 def interval(step: Step) -> tuple[float, float]:
@@ -99,11 +100,11 @@ def superlinear(scale: Scale) -> pd.DataFrame:
     """
     rows = []
     for loss in ("logistic", "squared", "hinge"):
-        begin = toy(scale, loss)
+        begin = toy(scale, loss, gamma=0.1)
         lower, upper = interval(begin)
         for growth in (3.0, 1.0):
             step, rho = begin, None
-            for t in range(scale.of(9, 12, 12)):
+            for t in range(scale.of(10, 12, 12)):
                 value = step.objective(step.alpha, step.b)
                 rows.append(
                     {"loss": loss, "growth": growth, "t": t, "gamma": step.gamma_b,

@@ -329,7 +329,7 @@ def over_kernels(scale: Scale) -> pd.DataFrame:
         for seed in range(scale.of(1, 2, 5)):
             for M in sizes:
                 grams, y, _ = subset_problem(name, n, M, seed)
-                budget = scale.of(100.0, 200.0, 500.0)
+                budget = scale.of(100.0, 400.0, 1000.0)
                 for _, row in races(grams, y, 0.5, METHODS, budget):
                     rows.append({"set": name, "seed": seed, **row})
     return pd.DataFrame(rows)
