@@ -363,8 +363,8 @@ def tens_of_times_faster_with_6000_kernels(
     unfinished = int((~rows["reached"]).sum())
     words = (
         f"with {most} kernels the ratio of CPU times is {found[SIMPLE]:.2g} "
-        f"(SimpleMKL) and {found[HESSIAN]:.2g} (HessianMKL) in the median; {unfinished} runs of "
-        f"SimpleMKL were stopped before they had the gap"
+        f"(SimpleMKL) and {found[HESSIAN]:.2g} (HessianMKL) in the median; "
+        f"{unfinished} of {len(rows)} runs were stopped before they had the gap"
     )
     enough = "confirmed" if least >= 10 and most >= 6000 else "partly"
     return Finding(enough if least >= 2 else "refuted", words, {"M": most, **found})

@@ -52,7 +52,7 @@ def on_uci(scale: Scale) -> Any:
     """CPU time, test accuracy and kernels selected (norm above 1e-3 of the largest) on
     the five UCI sets at the paper's three values of C, with its 27 kernels on all
     features and on each. Quick: 80 training samples instead of 80 %, and three
-    splits instead of ten. Hollow: stopped by a budget of passes before the gap 0.01.
+    splits instead of ten (full: five). Hollow: stopped by a budget of passes before the gap 0.01.
     """
     rows = uci(scale)
     sets = list(dict.fromkeys(rows["set"]))
@@ -81,8 +81,8 @@ def on_uci(scale: Scale) -> Any:
 @figure(KEY, "Figure 2")
 def along_the_run(scale: Scale) -> Any:
     """Certified relative gap and kernels in use along single runs on ionosphere, with
-    all 945 kernels, the hinge and C = 0.05, against time and against passes. Dotted: the
-    gap at which the paper stops. SimpleMKL is stopped by a budget of passes.
+    all 945 kernels, the hinge and C = 0.05, against time and against passes. Dotted:
+    the gap at which the paper stops. SimpleMKL is stopped by a budget of passes.
     """
     rows = progress(scale)
     fig, axes = figures.panels(4)
