@@ -24,13 +24,13 @@ def paper(
     Exit code 0: everything ran, and every check can fail; 1: not.
     """
     from .paper_run import run_papers
-    from .papers import NotACheckout, keys
+    from .papers import NotACheckout, known
 
     if jobs < 1:
         raise click.BadParameter(f"--jobs {jobs}: use at least one process")
     mode = "tiny" if tiny else "quick" if quick else "full"
     try:
-        chosen = keys() if key == "all" else [key]
+        chosen = known() if key == "all" else [key]
         done = run_papers(chosen, mode, seed=seed, out=out, jobs=jobs)
     except (NotACheckout, ValueError, OSError) as error:
         said = error.args[0] if isinstance(error, LookupError) else error

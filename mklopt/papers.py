@@ -193,9 +193,8 @@ def _csv(rows: pd.DataFrame) -> str:
 def _read(path: Any) -> pd.DataFrame:
     import pandas as pd
 
-    found = pd.read_csv(path, float_precision="round_trip", keep_default_na=False,
-                        na_values=["", "nan", "NaN"])  # fmt: skip
-    return found
+    nothing = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
+    return pd.read_csv(path, **nothing)  # to the last bit from pandas 3.1 on
 
 
 @lru_cache(maxsize=64)
@@ -299,7 +298,7 @@ def table(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Sheet]:
 # ---- finding papers --------------------------------------------------------------
 
 
-def keys() -> list[str]:
+def known() -> list[str]:
     """The papers with a folder."""
     room = ROOT / "papers"
     if not (room / "README.md").exists():
@@ -312,9 +311,9 @@ def keys() -> list[str]:
 
 def load(key: str) -> Paper:
     """A paper by its key; its modules are imported as papers.<key>.<module>."""
-    if key not in keys():
+    if key not in known():
         raise ValueError(
-            f"paper {key!r} is not known; choose one of {', '.join(keys())}"
+            f"paper {key!r} is not known; choose one of {', '.join(known())}"
         )
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
