@@ -198,7 +198,7 @@ def exact_steps_beat_linearized_ones(scale: Scale, wrong: bool = False) -> Findi
     for _, run in mine.groupby(["loss", "gamma"]):
         primal = run["primal"].to_numpy()
         start = primal[0] - run["upper"].iloc[0]
-        worst = max(worst, (primal[20] - run["upper"].iloc[0]) / start)
+        worst = max(worst, (primal[:21][-1] - run["upper"].iloc[0]) / start)
         rises = max(rises, float(np.max(np.diff(primal))) / start)
     largest = rows.query("gamma == 100.0 and not exact")
     grew = (largest["primal"] - largest["upper"]).groupby(largest["loss"]).max().min()

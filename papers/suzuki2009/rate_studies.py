@@ -138,6 +138,8 @@ def exact_and_linearized(scale: Scale) -> pd.DataFrame:
                         {"loss": loss, "exact": exact, "gamma": times, "t": t,
                          "primal": value, "lower": lower, "upper": upper}
                     )  # fmt: skip
+                    if value > 1e9:  # linearized steps that are too long
+                        break
                     if exact:
                         rho = step.minimum(rho)
                     to = step.after(rho) if rho is not None else step.linearized()
