@@ -88,11 +88,12 @@ def test_kernels_active_at_neither_end_are_not_active_in_between(seed):
 # ---- section 4.1 -------------------------------------------------------------------
 
 
-def rises(K: np.ndarray, gamma: float, gamma_b: float, C: float = 0.01) -> float:
+def rises(K: np.ndarray, gamma: float, gamma_b: float) -> float:
     """By how much the objective rises along section 4.1's steps, squared loss."""
     M, n = K.shape[:2]
-    begin = replace(step(), K=K, C=C, gamma=np.full(M, gamma), gamma_b=gamma_b)
-    at = begin.moved(np.zeros((M, n)), 0.0)
+    loss = F.Squared(np.where(np.arange(n) < 10, 1.0, -1.0))
+    zero = np.zeros((M, n))
+    at = F.Step(K, loss, 0.01, zero, 0.0, np.full(M, gamma), gamma_b)
     values = [at.objective(at.alpha, at.b)]
     for _ in range(40):
         at = at.moved(*at.linearized())
