@@ -51,7 +51,8 @@ def test_phi_has_no_hessian_where_a_kernel_becomes_active(seed):
     assert jump == pytest.approx(gamma * (d @ K @ d), rel=1e-3)
     assert abs(above - below) < 1e-4
     inside, outside = (at.hessian(edge + t * d) for t in (-h, h))
-    assert d @ (outside - inside) @ d == pytest.approx(jump, rel=1e-3)
+    Kv = K @ d / np.sqrt(d @ K @ d)  # (9) with q = 1: the first of its terms is 0
+    assert outside - inside == pytest.approx(gamma * np.outer(Kv, Kv), abs=1e-4)
 
 
 # ---- section 3.4 -------------------------------------------------------------------
