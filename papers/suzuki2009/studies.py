@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mklopt import GramStack, Problem, certify, data, kernels, solve
+from mklopt import GramStack, Problem, certify, data, kernels, reference, solve
 from mklopt.formulations import BlockL1, GroupLasso
 from mklopt.papers import Scale, study
 from mklopt.reference.equivalences import suzuki_C
@@ -141,7 +141,7 @@ def dual_values(scale: Scale) -> pd.DataFrame:
     for trial in range(scale.of(2, 3, 10)):
         for loss in ("squared", "logistic", "hinge"):
             at = linear_kernels(scale.rng("dual", trial), n, loss)
-            sharp = solve(at, "auto", tol=1e-9, max_iter=300).certificate
+            sharp = reference.solve(at)
             steps = solvers()["spicy"].steps(at)
             iterate = next(steps)
             K = np.array(at.grams.dense())
