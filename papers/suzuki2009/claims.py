@@ -290,8 +290,9 @@ def _ratios(rows: pd.DataFrame, slow: str, fast: str, column: str) -> pd.Series:
 def spicy_is_faster_than_simple(scale: Scale, wrong: bool = False) -> Finding:
     """SpicyMKL needs a fifth of SimpleMKL's time or less (5 to 80 times, in the paper).
 
-    Confirmed if so in passes on nine of ten problems, and in CPU time in the median; a
-    SimpleMKL that has not reached the gap counts with its budget.
+    Confirmed if so in passes on nine of ten problems, and twice as fast or more in the
+    median of CPU times (of short runs, which vary); a SimpleMKL that has not reached
+    the gap counts with its budget.
     """
     slow, fast = (HINGE, SIMPLE) if wrong else (SIMPLE, HINGE)
     passes = _ratios(uci(scale), slow, fast, "passes")
@@ -303,7 +304,7 @@ def spicy_is_faster_than_simple(scale: Scale, wrong: bool = False) -> Finding:
         f"{seconds.max():.2g} times the CPU time of {fast}; SimpleMKL ran out of its "
         f"budget on {(~simple['reached']).sum()} of {len(simple)}"
     )
-    good = min(passes.quantile(0.1), seconds.median()) >= CLEARLY
+    good = passes.quantile(0.1) >= CLEARLY and seconds.median() >= 2
     numbers = {"passes": passes.median(), "seconds": seconds.median()}
     return decide(good, words, **numbers)
 
