@@ -31,6 +31,8 @@ def _curves(axis: Any, rows: pd.DataFrame, x: str, y: str, log: bool = True) -> 
     for place, method in enumerate(METHODS):
         mine = rows[rows["method"] == method]
         table = mine.pivot_table(y, "seed", x).dropna(axis=1)
+        if table.empty:
+            continue
         figures.band(axis, table.columns, table, place, method, log)
         missed = [v for v in mine[~mine["reached"]][x].unique() if v in table]
         if missed:
