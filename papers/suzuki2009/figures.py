@@ -43,6 +43,12 @@ def _curves(axis: Any, rows: pd.DataFrame, x: str, y: str, log: bool = True) -> 
             axis.plot(missed, middle, zorder=3, **hollow)
 
 
+def _only_ticks(axis: Any, places: Any) -> None:
+    """Ticks where something was measured, and nowhere else."""
+    axis.set_xticks(places, [f"{place:g}" for place in places])
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+
+
 def _legend_below(fig: Any, axis: Any, columns: int = 2) -> None:
     """One legend for all panels, under them, and room for it."""
     handles, labels = axis.get_legend_handles_labels()
@@ -71,10 +77,10 @@ def on_uci(scale: Scale) -> Any:
             timed = column == "seconds"
             _curves(axis, mine if timed else mine[mine["reached"]], "C", column, timed)
             axis.set_xscale("log")
-            axis.set_xticks(PENALTIES, [f"{C:g}" for C in PENALTIES])
-            axis.minorticks_off()
+            _only_ticks(axis, PENALTIES)
             if timed:
                 axis.set_yscale("log")
+                axis.set_ylim(0.7 * rows[column].min(), 1.4 * rows[column].max())
             if column == "used":
                 axis.set_ylim(bottom=0)
             if i == 0:
@@ -120,6 +126,8 @@ def _scaling(rows: pd.DataFrame, x: str, label: str) -> Any:
             axis = axes[i * len(sets) + j]
             _curves(axis, rows[rows["set"] == name], x, column)
             axis.set(xscale="log", yscale="log")
+            _only_ticks(axis, np.unique(rows[x]))
+            axis.set_ylim(0.4 * rows[column].min(), 2.5 * rows[column].max())
             if i == 0:
                 axis.set_title(name)
             if i == 1:
@@ -135,7 +143,7 @@ def against_kernels(scale: Scale) -> Any:
     """Work against the number of kernels: Gaussians of random widths on random subsets
     of features, C = 0.5 (the paper names none), to the gap 0.01. Ringnorm is generated;
     splice is UCI's, one-hot, junctions against none. Quick: 100 samples instead of 200
-    and up to 1500 kernels instead of 6000. Hollow: stopped by a budget of passes.
+    and up to 1000 kernels instead of 6000. Hollow: stopped by a budget of passes.
     """
     return _scaling(over_kernels(scale), "M", "kernels M")
 

@@ -319,10 +319,10 @@ def progress(scale: Scale) -> pd.DataFrame:
 @study(KEY)
 def over_kernels(scale: Scale) -> pd.DataFrame:
     """Section 5.2, figure 3: work against the number of kernels, C = 0.5."""
-    sizes = scale.of((50, 600), (50, 150, 500, 1500), (50, 200, 1000, 3000, 6000))
+    sizes = scale.of((50, 600), (50, 150, 400, 1000), (50, 200, 1000, 3000, 6000))
     n, rows = scale.of(60, 100, 200), []
     for name in scale.of(SCALED[:1], SCALED, SCALED):
-        for seed in range(scale.of(1, 3, 3)):
+        for seed in range(scale.of(1, 4, 4)):
             for M in sizes:
                 grams, y, _ = subset_problem(name, n, M, seed)
                 for _, row in races(grams, y, 0.5, scale.of(100.0, 400.0, 400.0)):
@@ -336,7 +336,7 @@ def over_samples(scale: Scale) -> pd.DataFrame:
     sizes = scale.of((50, 200), (75, 150, 300, 600), (100, 250, 500, 1000, 2000))
     rows = []
     for name in scale.of(SCALED[:1], SCALED, SCALED):
-        for seed in range(scale.of(1, 3, 3)):
+        for seed in range(scale.of(1, 4, 4)):
             for n in sizes:
                 grams, y, _ = subset_problem(name, n, 20, seed)
                 for _, row in races(grams, y, 0.5, scale.of(200.0, 400.0, 400.0)):
