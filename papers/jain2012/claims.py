@@ -562,8 +562,8 @@ def spg_wins_on_larger_products(scale: Scale, wrong: bool = False) -> Finding:
     more = float(np.median(value["PGD"] / value["SPG"] - 1))
     return graded(
         share,
-        f"{one} is ahead on {share:.0%} of the problems: there with 1.3 times fewer SVM "
-        f"evaluations, or lower by 1e-3 after the same number of steps. There at all: "
+        f"{one} is ahead on {share:.0%} of the problems: there with 1.3 times fewer "
+        "SVM evaluations, or lower by 1e-3 after as many steps. There at all: "
         f"SPG {there['SPG']:.0%}, in our metric {there['SPG*']:.0%}, PGD "
         f"{there['PGD']:.0%}; W of PGD above that of SPG, median: {more:.1e}",
         more=more,
