@@ -449,7 +449,7 @@ def coarse_machines_report_values_below_the_optimum(
     here = rows[rows["level"] == level]
     least, most = float(np.min(here["reported"])), float(np.max(here["reported"]))
     return decide(
-        most < -1e-6,
+        most < -1e-9,
         f"with machines solved to {level:g} of f* the least W "
         f"reported is {least:+.1e} to {most:+.1e} relative to the certified lower "
         f"bound of f*, the true W there {float(np.min(here['exact'])):+.1e}",
@@ -721,22 +721,21 @@ def pgd_scales_alike_with_a_larger_constant(
     """PGD scales much as SPG does, with larger constants."""
     rows = studies.scaling(scale)
     rows = rows[rows["p"] == 2.0]
-    slopes = {
-        m: exponent(r, "n", "entries")
-        for m, r in rows[rows["along"] == "n"].groupby("method")
-    }
+    along = rows[rows["along"] == "n"]
+    slopes = {m: exponent(r, "n", "entries") for m, r in along.groupby("method")}
     entries = wide(rows, "entries", ["set", "n", "M"])
     factor = float(np.median(entries["PGD"] / entries["SPG"]))
-    alike = abs(slopes["PGD"] - slopes["SPG"]) <= 0.5
-    larger = factor <= 1 if wrong else factor > 1.2
-    return decide(
-        alike and larger,
-        f"for p = 2 entries grow like n^{slopes['SPG']:.2f} (SPG) "
-        f"and n^{slopes['PGD']:.2f} (PGD); PGD reads {factor:.1f} times as many "
-        "(median)",
-        factor=factor,
-        **slopes,
+    late = int(np.sum(~rows["there"]))
+    words = (
+        f"for p = 2 entries grow like n^{slopes['SPG']:.2f} (SPG) and "
+        f"n^{slopes['PGD']:.2f} (PGD, {late} runs of which were not there within the "
+        f"budget); PGD reads {factor:.1f} times as many (median)"
     )
+    found = decide(1 / factor > 1.2 if wrong else factor > 1.2, words, factor=factor)
+    alike = abs(slopes["PGD"] - slopes["SPG"]) <= 0.3
+    if found.verdict == "refuted" or alike:
+        return found
+    return Finding("partly", found.evidence, found.numbers)
 
 
 @claim(KEY, "Table 1", wrong="13 kernels per dimension, none on all of them")

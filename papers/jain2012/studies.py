@@ -398,7 +398,7 @@ def noise(scale: Scale) -> pd.DataFrame:
                     Coarse(task.problem, level * exact.upper) if kind == "coarse"
                     else Noisy(task.problem, level, rng)
                 )  # fmt: skip
-                found = disturbed(task, priced, scale.of(80, 120, 400), method)
+                found = disturbed(task, priced, scale.of(80, 80, 400), method)
                 for what in ("exact", "reported"):
                     found[what] = found[what] / exact.lower - 1
                 about = {"set": name, "kind": kind, "level": level, "method": method}
@@ -433,12 +433,14 @@ def scaling(scale: Scale) -> pd.DataFrame:
     for along, name, n, M in scalings(scale):
         whole = data.load(name, n=2 * n) if name == "twonorm" else data.load(name)
         train = whole.split(n, seed=scale.seed)[0].standardized()
-        grams = kernels.subset_gaussians(M).fit(train.X).grams()
+        fitted = kernels.subset_gaussians(M).fit(train.X, normalize="unit_trace")
+        grams = fitted.grams()
         for method, p in (("SPG", 1.33), ("SPG", 1.66), ("SPG", 2.0), ("PGD", 2.0)):
             task = Task("sum", name, p, grams, train.y)
             problem = task.problem.with_(C=10.0)
             solver, switches = METHODS[method]
-            end = solve(problem, solver, tol=1e-3, max_iter=2000, **switches)
+            most = scale.of(150, 150, 2000)
+            end = solve(problem, solver, tol=1e-3, max_iter=most, **switches)
             support = int(np.sum(np.abs(end.dual) > 1e-8 * np.max(np.abs(end.dual))))
             rows.append({
                 "along": along, "set": name, "n": n, "M": M, "method": method, "p": p,
