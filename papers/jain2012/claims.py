@@ -300,7 +300,7 @@ def spg_is_robust_to_errors_in_W_and_its_gradient(
     )
 
 
-@claim(KEY, "Section 1, precision", wrong="10⁻² and coarser do not suffice")
+@claim(KEY, "Section 1, precision", wrong="10⁻³ suffices for PGD, too")
 def pgd_needs_machines_of_1e_6_from_the_start(
     scale: Scale, wrong: bool = False
 ) -> Finding:
@@ -318,14 +318,8 @@ def pgd_needs_machines_of_1e_6_from_the_start(
     hurt = worst > 1e-4
     return decide(
         hurt != wrong,
-        "machines that are precise to 10⁻³ of W only raise the W "
-        f"reached by PGD and PGD+ by {worst:.1e} (relative) against exact ones: "
-        + (
-            "they are hurt"
-            if hurt
-            else "their errors are those of a lower model "
-            "of W, which is consistent from step to step"
-        ),
+        "with machines precise to 10⁻³ or 10⁻⁴ of f* throughout, the W that PGD and "
+        f"PGD+ reach is higher by {worst:.1e} of f* at most than with exact ones",
         worst=worst,
     )
 
@@ -693,24 +687,28 @@ def work_grows_linearly_with_the_number_of_kernels(
     )
 
 
-@claim(KEY, "Figure 2, samples", wrong="cubically", figure="growth")
-def work_grows_at_most_quadratically_with_samples(
+@claim(KEY, "Figure 2, samples", wrong="at least quadratically", figure="growth")
+def work_grows_less_than_quadratically_with_samples(
     scale: Scale, wrong: bool = False
 ) -> Finding:
-    """The training time of SPG grows no faster than quadratically in the number of
-    samples (the paper estimates the exponents 1.98 and 1.52)."""
+    """The training time of SPG grows less than quadratically with the number of samples
+    (the paper estimates exponents of 1.98 and 1.52)."""
     rows = studies.scaling(scale)
     rows = rows[(rows["along"] == "n") & (rows["method"] == "SPG")]
-    entries, support = (exponent(rows, "n", y) for y in ("entries", "support"))
-    seconds = exponent(rows, "n", "seconds")
-    good = entries >= 2.8 if wrong else entries <= 2.2
-    return decide(
-        good,
-        f"entries that are read grow like n^{entries:.2f} with kernels held "
-        f"in memory, support vectors like n^{support:.2f}",
-        entries=entries,
-        support=support,
-        seconds_exponent=seconds,
+    rows = rows.assign(computed=rows["svm"] * rows["M"] * rows["n"] * rows["support"])
+    held, computed, seconds = (
+        exponent(rows, "n", what) for what in ("entries", "computed", "seconds")
+    )
+    below = (held < 2) + (computed < 2)
+    grade = {0: "refuted", 1: "partly", 2: "confirmed"}[below]
+    if wrong:
+        grade = "confirmed" if below == 0 else "refuted"
+    return Finding(
+        grade,
+        f"entries that are read grow like n^{held:.2f} with kernels held in memory; "
+        "with rows of support vectors computed when needed, as the paper's code does, "
+        f"it would be n^{computed:.2f}",
+        {"held": held, "computed": computed, "seconds_exponent": seconds},
     )
 
 
