@@ -60,8 +60,8 @@ def swap(wrong: bool, one: str, other: str) -> tuple[str, str]:
 
 
 def graded(share: float, words: str, **numbers: float) -> Finding:
-    """Confirmed from 80 % of the problems on, refuted below 30 %, partly between."""
-    verdict = "confirmed" if share >= 0.8 else "refuted" if share < 0.3 else "partly"
+    """Confirmed from 80 % of the problems on, refuted below 20 %, partly between."""
+    verdict = "confirmed" if share >= 0.8 else "refuted" if share < 0.2 else "partly"
     return Finding(verdict, words, {"share": share, **numbers})
 
 
@@ -418,15 +418,10 @@ def spg_wins_on_larger_sets_and_many_kernels(
     one, other = swap(wrong, "SPG", "PGD")
     by = ["set", "p"]
     share = wins(rows, one, other, 2.0, by)
-    svm = wide(rows, "svm", by)
-    words = "; ".join(
-        f"{name}, p = {p:g}: {row['SPG']:.0f} and {row['PGD']:.0f}"
-        for (name, p), row in svm.iterrows()
-    )
     return graded(
         share,
         f"{one} wins by 2 on {share:.0%} of the problems; SVM evaluations "
-        f"of SPG and PGD: {words}",
+        f"of SPG and PGD: {listed(rows, 'SPG', 'PGD', by)} (* not there)",
     )
 
 
@@ -452,9 +447,6 @@ def coarse_machines_report_values_below_the_optimum(
     )
 
 
-OTHERS = {"simple": "SimpleMKL", "silp": "SILP", "hessian": "HessianMKL"}
-
-
 @claim(KEY, "Table 4", wrong="SPG and SimpleMKL exchanged")
 def spg_beats_simplemkl(scale: Scale, wrong: bool = False) -> Finding:
     """With r(d) = Σd SPG is an order of magnitude faster than SimpleMKL, which was made
@@ -473,28 +465,47 @@ def spg_beats_simplemkl(scale: Scale, wrong: bool = False) -> Finding:
     )
 
 
-@claim(KEY, "Table 4; section 5.2", wrong="SILP and HessianMKL need fewer than SPG")
-def spg_beats_silp_and_hessianmkl(scale: Scale, wrong: bool = False) -> Finding:
-    """SPG is always more than twice as fast as SILP, and HessianMKL, though better than
-    SimpleMKL, is much worse than SPG."""
+@claim(KEY, "Table 4, SILP", wrong="SILP needs fewer evaluations on some set")
+def spg_is_always_twice_as_fast_as_silp(scale: Scale, wrong: bool = False) -> Finding:
+    """With r(d) = Σd SPG is always more than twice as fast as SILP."""
     rows = studies.specialized(scale)
     by = ["set", "split"]
-    if wrong:
-        shares = [wins(rows, m, "SPG", 1.0, by) for m in ("silp", "hessian")]
-    else:
-        shares = [wins(rows, "SPG", m, 2.0, by) for m in ("silp", "hessian")]
-    svm = wide(rows, "svm", by).median()
-    seconds = wide(rows, "seconds", by).median()
-    methods = ("SPG", "SPG*", *OTHERS)
-    said = ", ".join(f"{OTHERS.get(m, m)} {svm[m]:.0f}" for m in methods)
-    clock = {f"seconds_{m}": float(seconds[m]) for m in methods}
+    spg, silp = wins(rows, "SPG", "silp", 2.0, by), wins(rows, "silp", "SPG", 1.0, by)
     return decide(
-        min(shares) >= 0.8,
-        f"median SVM evaluations to a gap of 1e-3: {said} (seconds are in table 4)",
-        silp=shares[0],
-        hessian=shares[1],
-        **clock,
+        silp > 0 if wrong else spg == 1,
+        f"SVM evaluations of SPG and SILP: {listed(rows, 'SPG', 'silp', by)} (* not "
+        f"there within the budget); SPG in our metric wins by 2 on "
+        f"{wins(rows, 'SPG*', 'silp', 2.0, by):.0%}",
+        spg=spg,
+        silp=silp,
     )
+
+
+@claim(KEY, "Section 5.2, HessianMKL", wrong="SPG and HessianMKL exchanged")
+def hessianmkl_is_much_worse_than_spg(scale: Scale, wrong: bool = False) -> Finding:
+    """HessianMKL improves on SimpleMKL on small sets, but is much worse than SPG."""
+    rows = studies.specialized(scale)
+    by = ["set", "split"]
+    one, other = swap(wrong, "SPG", "hessian")
+    share = wins(rows, one, other, 2.0, by)
+    return graded(
+        share,
+        f"{one} wins by 2 over {other} on {share:.0%} of the sets; SVM evaluations of "
+        f"SPG and HessianMKL: {listed(rows, 'SPG', 'hessian', by)} (* not there within "
+        "the budget; seconds are in table 4)",
+    )
+
+
+def listed(rows: Rows, one: str, other: str, by: list[str]) -> str:
+    """The machines of two methods, problem by problem."""
+    svm, there = wide(rows, "svm", by), wide(rows, "there", by).astype(bool)
+    cells = []
+    for key in svm.index:
+        marks = [f"{svm.loc[key, m]:.0f}{'' if there.loc[key, m] else '*'}"
+                 for m in (one, other)]  # fmt: skip
+        name = key[0] if by[1] == "split" else f"{key[0]}, p = {key[1]:g}"
+        cells.append(f"{name} {marks[0]} and {marks[1]}")
+    return "; ".join(cells)
 
 
 @claim(KEY, "Section 5, same solution", wrong="of PGD where it is not there yet, too")
@@ -593,9 +604,10 @@ def non_monotone_searches_escape_poor_local_optima(
     one, other = swap(wrong, "SPG", "+S")
     lower = int(np.sum(value[one] < (1 - 1e-3) * value[other]))
     higher = int(np.sum(value[one] > (1 + 1e-3) * value[other]))
-    good = lower > higher
+    if lower == higher == 0 and not wrong:
+        return Finding("vacuous", f"from {len(value)} starts both end at the same W")
     return decide(
-        good,
+        lower > higher,
         f"from {len(value)} random starts SPG with its average ends lower "
         f"than with the rule of Armijo {higher if wrong else lower} times and "
         f"higher {lower if wrong else higher} times (by more than 1e-3)",

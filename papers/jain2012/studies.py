@@ -468,7 +468,7 @@ def scalings(scale: Scale) -> Iterator[tuple[str, str, int, int]]:
 def starts(scale: Scale) -> pd.DataFrame:
     """Products from random starts: where SPG, SPG without N, and PGD+ end."""
     rows = []
-    for name in scale.of(("wdbc",), ("liver", "ionosphere"), small_sets(scale)):
+    for name in scale.of(("wdbc",), ("liver", "sonar"), small_sets(scale)):
         train = pair(scale, name, scale.seed)[0]
         family = Product.from_features(train.X)
         for p in (1.0, 2.0):
