@@ -35,7 +35,7 @@ def objective_over_time(scale: Scale) -> Any:
     the machine of the moment reports it, with the optimum dotted; below, the best
     primal value so far over the certified lower bound of the optimum (grey: the width
     of its interval), against SVM evaluations. Adult is a1a here (the paper's Web cannot
-    be had), and Sonar has 2000 kernels instead of 20,000 (at full size: 20,000)."""
+    be had), and Sonar has 2000 kernels instead of 20,000 (at full size: 10,000)."""
     rows = studies.paths(scale)
     rows = rows[rows["p"] == 1.33]
     names = list(dict.fromkeys(rows["set"]))
@@ -195,7 +195,7 @@ def sums_lp_small(scale: Scale) -> Rows:
 def sums_lp_large(scale: Scale) -> Rows:
     """Sums with ½‖d‖_p² on larger sets; a1a stands for Adult and german for the others,
     which are too large here; Sonar has 2000 kernels on random subsets of its features
-    (20,000 at full size)."""
+    (10,000 at full size)."""
     return cells(
         studies.large_sums(scale), ["set", "n", "M", "p"], ("PGD", "SPG", "SPG*")
     )

@@ -123,14 +123,14 @@ def small_sums(scale: Scale) -> pd.DataFrame:
     """Sums of SimpleMKL's kernels on small sets: what each method needs."""
     rows = []
     for name in small_sets(scale):
-        for split in range(scale.of(1, 2, 5)):
+        for split in range(scale.of(1, 2, 3)):
             train, test = pair(scale, name, scale.seed + split)
             fitted = recipe(scale).fit(train.X, normalize="unit_trace")
             grams, cross = fitted.grams(), fitted.cross(test.X)
             about = {"set": name, "split": split, "n": grams.n, "M": grams.M}
-            for p in scale.of((1.1, 2.0), (1.1, 1.33, 2.0), (1.1, 1.33, 1.66, 2.0)):
+            for p in scale.of((1.1, 2.0), (1.1, 1.33, 2.0), (1.1, 1.33, 2.0)):
                 task = Task("sum", name, p, grams, train.y)
-                most = scale.of(150, 200, 5000)
+                most = scale.of(150, 200, 600)
                 rows += compared(task, METHODS, most, about, cross, test.y)
     return pd.DataFrame(rows)
 
@@ -140,14 +140,14 @@ def small_products(scale: Scale) -> pd.DataFrame:
     """Products of Gaussians, one for each feature, on small sets."""
     rows = []
     for name in small_sets(scale):
-        for split in range(scale.of(1, 2, 5)):
+        for split in range(scale.of(1, 2, 3)):
             train, test = pair(scale, name, scale.seed + split)
             family = Product.from_features(train.X)
             cross = distances(test.X, train.X, family.M)
             about = {"set": name, "split": split, "n": family.n, "M": family.M}
             for p in scale.of((1.0, 2.0), (1.0, 1.33, 2.0), (1.0, 1.1, 1.33, 2.0)):
                 task = Task("product", name, p, family, train.y)
-                most = scale.of(400, 600, 20_000)
+                most = scale.of(400, 600, 1500)
                 rows += compared(task, METHODS, most, about, cross, test.y)
     return pd.DataFrame(rows)
 
@@ -157,7 +157,7 @@ def specialized(scale: Scale) -> pd.DataFrame:
     """r(d) = Σd against the solvers that were made for it, with C mapped to theirs."""
     rows = []
     for name in small_sets(scale):
-        for split in range(scale.of(1, 1, 5)):
+        for split in range(scale.of(1, 1, 2)):
             train, test = pair(scale, name, scale.seed + split)
             fitted = recipe(scale).fit(train.X, normalize="unit_trace")
             grams, cross = fitted.grams(), fitted.cross(test.X)
@@ -165,7 +165,7 @@ def specialized(scale: Scale) -> pd.DataFrame:
             exact = solve(task.problem, "auto", tol=1e-7).certificate
             bounds = {"low": task.unit * exact.lower, "high": task.unit * exact.upper}
             about = {"set": name, "split": split, "n": grams.n, "M": grams.M, **bounds}
-            most, mine = scale.of(400, 400, 5000), ("PGD", "SPG", "SPG*")
+            most, mine = scale.of(400, 400, 800), ("PGD", "SPG", "SPG*")
             rows += compared(task, mine, most, about, cross, test.y)
             rows += others(task, exact.norms, most, about, cross, test.y)
     return pd.DataFrame(rows)
@@ -197,7 +197,7 @@ def large(scale: Scale, name: str) -> tuple[Dataset, GramStack]:
     whole = data.load(name, n=2 * n) if name == "twonorm" else data.load(name)
     n = min(n, round(0.9 * len(whole.y)))
     train = whole.split(n, seed=scale.seed)[0].standardized()
-    many = scale.of(200, 2000, 20_000) if name in MANY else scale.of(10, 20, 50)
+    many = scale.of(200, 2000, 10_000) if name in MANY else scale.of(10, 20, 50)
     fitted = kernels.subset_gaussians(many).fit(train.X, normalize="unit_trace")
     return train, fitted.grams()
 
@@ -207,7 +207,7 @@ MANY = ("sonar", "twonorm")
 
 def large_sets(scale: Scale) -> tuple[str, ...]:
     most = ("german", "a1a", "sonar")
-    return scale.of(("wdbc", "twonorm"), most, (*most, "splice"))
+    return scale.of(("wdbc", "twonorm"), most, most)
 
 
 @study(KEY)
@@ -219,7 +219,7 @@ def large_sums(scale: Scale) -> pd.DataFrame:
         about = {"set": name, "n": grams.n, "M": grams.M}
         for p in (1.33, 2.0):
             task = Task("sum", name, p, grams, train.y)
-            most = scale.of(150, 150, 2000)
+            most = scale.of(150, 150, 300)
             rows += compared(task, ("PGD", "SPG", "SPG*"), most, about, None, None)
     return pd.DataFrame(rows)
 
@@ -228,7 +228,7 @@ def large_sums(scale: Scale) -> pd.DataFrame:
 def large_products(scale: Scale) -> pd.DataFrame:
     """Products on larger sets: SPG and PGD."""
     rows = []
-    for name in scale.of(("wdbc",), ("german", "a1a"), ("german", "a1a", "splice")):
+    for name in scale.of(("wdbc",), ("german", "a1a"), ("german", "a1a")):
         whole = data.load(name)
         n = min(scale.of(100, 300, 1400), round(0.9 * len(whole.y)))
         train = whole.split(n, seed=scale.seed)[0].standardized()
@@ -236,7 +236,7 @@ def large_products(scale: Scale) -> pd.DataFrame:
         about = {"set": name, "n": family.n, "M": family.M}
         for p in scale.of((1.0, 2.0), (1.0, 1.33, 2.0), (1.0, 1.33, 2.0)):
             task = Task("product", name, p, family, train.y)
-            most = scale.of(300, 200, 5000)
+            most = scale.of(300, 200, 300)
             rows += compared(task, ("PGD", "SPG", "SPG*"), most, about, None, None)
     return pd.DataFrame(rows)
 
@@ -296,7 +296,7 @@ def paths(scale: Scale) -> pd.DataFrame:
             for method, on in {"SPG": True, "PGD": False}.items():
                 priced, begun = Priced(task.problem, None, tune=on), time.perf_counter()
                 switches = {"spectral": on, "nonmonotone": on}
-                for row in followed(task, priced, scale.of(120, 200, 2000), **switches):
+                for row in followed(task, priced, scale.of(120, 200, 300), **switches):
                     clock = {"seconds": time.perf_counter() - begun}
                     rows.append({**about, "method": method, **row, **clock})
     return pd.DataFrame(rows)
@@ -313,7 +313,7 @@ def stops(scale: Scale) -> pd.DataFrame:
             task = Task("sum", name, p, grams, train.y)
             priced = Priced(task.problem, None, tune=True)
             switches = {"spectral": True, "nonmonotone": True, "tol": 1e-9}
-            for row in followed(task, priced, scale.of(100, 150, 1000), **switches):
+            for row in followed(task, priced, scale.of(100, 150, 500), **switches):
                 gap = row["upper"] - row["lower"]
                 about = {"set": name, "p": p, "svm": row["svm"]}
                 rows.append({**about, "gap": gap, "slope": row["slope"]})
@@ -333,7 +333,7 @@ def components(scale: Scale) -> pd.DataFrame:
         for kind, p in (("sum", 1.0), ("sum", 2.0), ("product", 1.0), ("product", 2.0)):
             task = Task(kind, name, p, inputs[kind], train.y)
             about = {"set": name, "kind": kind, "p": p}
-            limit = scale.of(300, 250, 5000)
+            limit = scale.of(300, 250, 600)
             for method in ("PGD", "+S", "+N", "+N+S"):
                 switches = {**PLAIN, **dict(zip(SWITCHES, ABLATION[method]))}
                 end = task.end("spg", max_iter=limit, **switches)
@@ -356,7 +356,7 @@ def components_large(scale: Scale) -> pd.DataFrame:
                 on = dict(zip(SWITCHES, ABLATION[method]))
                 priced = Priced(task.problem, None, tune=on.pop("tune"))
                 begun = time.perf_counter()
-                *_, last = followed(task, priced, scale.of(150, 100, 2000), **on)
+                *_, last = followed(task, priced, scale.of(150, 100, 300), **on)
                 clock = {"seconds": time.perf_counter() - begun}
                 about = {"set": name, "n": grams.n, "M": grams.M, "p": p}
                 there = last["left"] <= 1e-3
@@ -398,7 +398,7 @@ def noise(scale: Scale) -> pd.DataFrame:
                     Coarse(task.problem, level * exact.upper) if kind == "coarse"
                     else Noisy(task.problem, level, rng)
                 )  # fmt: skip
-                found = disturbed(task, priced, scale.of(80, 80, 400), method)
+                found = disturbed(task, priced, scale.of(80, 80, 200), method)
                 for what in ("exact", "reported"):
                     found[what] = found[what] / exact.lower - 1
                 about = {"set": name, "kind": kind, "level": level, "method": method}
@@ -439,7 +439,7 @@ def scaling(scale: Scale) -> pd.DataFrame:
             task = Task("sum", name, p, grams, train.y)
             problem = task.problem.with_(C=10.0)
             solver, switches = METHODS[method]
-            most = scale.of(150, 150, 2000)
+            most = scale.of(150, 150, 300)
             end = solve(problem, solver, tol=1e-3, max_iter=most, **switches)
             support = int(np.sum(np.abs(end.dual) > 1e-8 * np.max(np.abs(end.dual))))
             rows.append({
@@ -473,12 +473,12 @@ def starts(scale: Scale) -> pd.DataFrame:
         family = Product.from_features(train.X)
         for p in (1.0, 2.0):
             task = Task("product", name, p, family, train.y)
-            for start in range(scale.of(3, 4, 10)):
+            for start in range(scale.of(3, 4, 5)):
                 d = scale.rng("starts", name, start).uniform(0, 2, family.M) / family.M
                 for method in ("SPG", "+S", "PGD+"):
                     solver, switches = METHODS["SPG" if method == "+S" else method]
                     extra = {"nonmonotone": False} if method == "+S" else {}
-                    end = task.end(solver, start=d, max_iter=scale.of(500, 500, 10_000),
+                    end = task.end(solver, start=d, max_iter=scale.of(500, 500, 1000),
                                    **switches, **extra)  # fmt: skip
                     about = {"set": name, "p": p, "start": start, "method": method}
                     rows.append({**about, **numbers(task, end, None, None)})
