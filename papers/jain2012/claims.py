@@ -49,10 +49,10 @@ def ahead(rows: Rows, one: str, other: str, by: list[str]) -> float:
     return float(np.mean(wins | lower))
 
 
-def ratio(rows: Rows, one: str, other: str, by: list[str]) -> float:
-    """The median of the machines of one method over those of another."""
-    svm = wide(rows, "svm", by)
-    return float(np.median(svm[one] / svm[other]))
+def more(rows: Rows, one: str, other: str, by: list[str]) -> float:
+    """How many times the machines of another method one needs, where that is there."""
+    svm, there = wide(rows, "svm", by), wide(rows, "there", by).astype(bool)
+    return float(np.median((svm[one] / svm[other])[there[other]]))
 
 
 def swap(wrong: bool, one: str, other: str) -> tuple[str, str]:
@@ -234,8 +234,9 @@ def the_projection_is_applied_once_per_step(
 ) -> Finding:
     """Searching along d − s p with p = d − P(d − λ∇W) needs one projection in a step,
     however many trials s = 1, ½, … the search takes; all of them are feasible."""
-    train = studies.pair(scale, "wdbc", scale.seed)[0]
-    grams = studies.recipe(scale).fit(train.X, normalize="unit_trace").grams()
+    small = Scale("tiny", scale.seed)  # here searches refuse some trials
+    train = studies.pair(small, "wdbc", scale.seed)[0]
+    grams = studies.recipe(small).fit(train.X, normalize="unit_trace").grams()
     task = Task("sum", "wdbc", 1.1, grams, train.y)
     priced = Counting(task.problem, None, tune=False)
     theta, _ = beginning(task.problem, None)
@@ -245,7 +246,7 @@ def the_projection_is_applied_once_per_step(
         pass
     trials = priced.machine.solves - 1
     expected = (trials if wrong else steps) + 1  # and one at the start
-    good = priced.calls <= expected and priced.calls >= expected and priced.lowest >= 0
+    good = priced.calls == expected and priced.lowest >= 0
     return decide(
         good,
         f"{steps} steps with {trials} trials took {priced.calls} "
@@ -373,10 +374,12 @@ def spg_needs_far_fewer_machines_than_pgd_on_sums(
     }
     return graded(
         share,
-        f"{one} wins by 2 on {share:.0%} of the problems; SPG in our "
-        f"metric on {ours:.0%}. Not there within the budget: SPG "
-        f"{late['SPG']:.0%}, PGD {late['PGD']:.0%}; median of SVM evaluations, "
-        f"PGD over SPG, at least {ratio(rows, 'PGD', 'SPG', PROBLEM):.1f}",
+        f"{one} wins by 2 on {share:.0%} of the problems; SPG* on {ours:.0%}. Not "
+        "there "
+        f"within the budget: SPG {late['SPG']:.0%}, PGD {late['PGD']:.0%}; where SPG "
+        "is "
+        f"there, PGD needs at least {more(rows, 'PGD', 'SPG', PROBLEM):.1f} times the "
+        "SVM evaluations (median)",
         ours=ours,
     )
 
@@ -388,23 +391,23 @@ def the_gain_over_pgd_is_largest_for_small_p(
     """The problem is hardest for p near 1, and there SPG gains most over PGD, up to two
     orders of magnitude; with larger p the two come closer."""
     rows = studies.small_sums(scale)
-    low, high = (
-        float(v) for v in (rows.loc[rows["p"] > 1, "p"].min(), rows["p"].max())
-    )
-    gain = {p: ratio(rows[rows["p"] == p], "PGD", "SPG", PROBLEM) for p in (low, high)}
-    share = wide(rows, "there", PROBLEM).astype(bool).groupby("p").mean()
-    there, ours = share["SPG"], share["SPG*"]
-    good = gain[low] >= 2 * gain[high] or gain[low] >= 100
-    grows = gain[high] >= 2 * gain[low]
+    low, high = float(rows["p"].min()), float(rows["p"].max())
+    at = {p: rows[rows["p"] == p] for p in (low, high)}
+    share = {p: wins(part, "SPG", "PGD", 2.0, PROBLEM) for p, part in at.items()}
+    there = at[low].groupby("method")["there"].mean()
+    left = at[low].groupby("method")["left"].median()
+    good = share[high] > share[low] if wrong else 0 < share[low] >= share[high]
     return decide(
-        grows if wrong else good,
-        f"PGD needs at least {gain[low]:.1f} times the "
-        f"machines of SPG at p = {low:g} and {gain[high]:.1f} times at p = "
-        f"{high:g} (medians); within the budget SPG was there on {there[low]:.0%} "
-        f"of the problems with p = {low:g}, in our metric on {ours[low]:.0%} (the "
-        "curvature of ½‖d‖_p² has no bound where d vanishes)",
-        low=gain[low],
-        high=gain[high],
+        good,
+        f"SPG wins by 2 on {share[low]:.0%} of the problems with p = {low:g} and on "
+        f"{share[high]:.0%} with p = {high:g}. At p = {low:g} SPG is there on "
+        f"{there['SPG']:.0%}, SPG* on {there['SPG*']:.0%}; gap left at the end, "
+        "median: "
+        f"SPG {left['SPG']:.1e}, PGD {left['PGD']:.1e} (the curvature of ½‖d‖_p² has "
+        "no "
+        "bound where d vanishes, and plain spectral steps get short)",
+        low=share[low],
+        high=share[high],
     )
 
 
@@ -455,13 +458,14 @@ def spg_beats_simplemkl(scale: Scale, wrong: bool = False) -> Finding:
     one, other = swap(wrong, "SPG", "simple")
     by = ["set", "split"]
     share, ours = (wins(rows, m, other, 2.0, by) for m in (one, "SPG*"))
-    svm = wide(rows, "svm", by).median()
+    tenfold = wins(rows, "SPG", "simple", 10.0, by)
     return graded(
         share,
-        f"{one} wins by 2 over {other} on {share:.0%} of the splits (SPG in "
-        f"our metric: {ours:.0%}); median SVM evaluations: SPG {svm['SPG']:.0f}, "
-        f"in our metric {svm['SPG*']:.0f}, SimpleMKL {svm['simple']:.0f}",
+        f"SPG wins by 10 on {tenfold:.0%}, {'SimpleMKL' if wrong else 'SPG'} by 2 on "
+        f"{share:.0%} of the problems, SPG* by 2 on {ours:.0%}; SVM evaluations of SPG "
+        f"and SimpleMKL: {listed(rows, 'SPG', 'simple', by)} (* not there)",
         ours=ours,
+        tenfold=tenfold,
     )
 
 
@@ -474,7 +478,7 @@ def spg_is_always_twice_as_fast_as_silp(scale: Scale, wrong: bool = False) -> Fi
     return decide(
         silp > 0 if wrong else spg == 1,
         f"SVM evaluations of SPG and SILP: {listed(rows, 'SPG', 'silp', by)} (* not "
-        f"there within the budget); SPG in our metric wins by 2 on "
+        f"there within the budget); SPG* wins by 2 on "
         f"{wins(rows, 'SPG*', 'silp', 2.0, by):.0%}",
         spg=spg,
         silp=silp,
@@ -490,7 +494,7 @@ def hessianmkl_is_much_worse_than_spg(scale: Scale, wrong: bool = False) -> Find
     share = wins(rows, one, other, 2.0, by)
     return graded(
         share,
-        f"{one} wins by 2 over {other} on {share:.0%} of the sets; SVM evaluations of "
+        f"{one} wins by 2 on {share:.0%} of the problems; SVM evaluations of "
         f"SPG and HessianMKL: {listed(rows, 'SPG', 'hessian', by)} (* not there within "
         "the budget; seconds are in table 4)",
     )
@@ -501,8 +505,10 @@ def listed(rows: Rows, one: str, other: str, by: list[str]) -> str:
     svm, there = wide(rows, "svm", by), wide(rows, "there", by).astype(bool)
     cells = []
     for key in svm.index:
-        marks = [f"{svm.loc[key, m]:.0f}{'' if there.loc[key, m] else '*'}"
-                 for m in (one, other)]  # fmt: skip
+        marks = [
+            f"{svm.loc[key, m]:.0f}{'' if there.loc[key, m] else '*'}"
+            for m in (one, other)
+        ]
         name = key[0] if by[1] == "split" else f"{key[0]}, p = {key[1]:g}"
         cells.append(f"{name} {marks[0]} and {marks[1]}")
     return "; ".join(cells)
@@ -564,14 +570,14 @@ def spg_wins_on_larger_products(scale: Scale, wrong: bool = False) -> Finding:
     by = ["set", "p"]
     there = rows.groupby("method")["there"].mean()
     share, value = ahead(rows, one, other, by), wide(rows, "objective", by)
-    more = float(np.median(value["PGD"] / value["SPG"] - 1))
+    above = float(np.median(value["PGD"] / value["SPG"] - 1))
     return graded(
         share,
         f"{one} is ahead on {share:.0%} of the problems: there with 1.3 times fewer "
         "SVM evaluations, or lower by 1e-3 after as many steps. There at all: "
-        f"SPG {there['SPG']:.0%}, in our metric {there['SPG*']:.0%}, PGD "
-        f"{there['PGD']:.0%}; W of PGD above that of SPG, median: {more:.1e}",
-        more=more,
+        f"SPG {there['SPG']:.0%}, SPG* {there['SPG*']:.0%}, PGD "
+        f"{there['PGD']:.0%}; W of PGD above that of SPG, median: {above:.1e}",
+        above=above,
     )
 
 
@@ -604,16 +610,17 @@ def non_monotone_searches_escape_poor_local_optima(
     one, other = swap(wrong, "SPG", "+S")
     lower = int(np.sum(value[one] < (1 - 1e-3) * value[other]))
     higher = int(np.sum(value[one] > (1 + 1e-3) * value[other]))
-    if lower == higher == 0 and not wrong:
-        return Finding("vacuous", f"from {len(value)} starts both end at the same W")
-    return decide(
-        lower > higher,
-        f"from {len(value)} random starts SPG with its average ends lower "
-        f"than with the rule of Armijo {higher if wrong else lower} times and "
-        f"higher {lower if wrong else higher} times (by more than 1e-3)",
-        lower=lower,
-        higher=higher,
+    words = (
+        f"from {len(value)} random starts SPG with its average ends lower than with "
+        f"the rule of Armijo {higher if wrong else lower} times and higher "
+        f"{lower if wrong else higher} times, by more than 1e-3"
     )
+    numbers = {"lower": lower, "higher": higher}
+    if wrong or lower + higher:
+        found = decide(lower > higher, words, **numbers)
+        once = found.verdict == "confirmed" and higher > 0
+        return Finding("partly", words, numbers) if once else found
+    return Finding("vacuous", words, numbers)
 
 
 # ---- section 5.5: components and scaling -----------------------------------------
@@ -714,7 +721,7 @@ def work_grows_less_than_quadratically_with_samples(
     below = (held < 2) + (computed < 2)
     grade = {0: "refuted", 1: "partly", 2: "confirmed"}[below]
     if wrong:
-        grade = "confirmed" if below == 0 else "refuted"
+        grade = "refuted" if below else "confirmed"
     return Finding(
         grade,
         f"entries that are read grow like n^{held:.2f} with kernels held in memory; "
