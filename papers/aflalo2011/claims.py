@@ -17,6 +17,7 @@ from .studies import (
     GAPS,
     INF,
     KEY,
+    ROUNDS,
     accuracy,
     aligned,
     ascent,
@@ -80,9 +81,8 @@ def the_partial_dual_has_the_value_of_the_primal(
                    rows[f"{kind}_upper"])  # fmt: skip
     wide = (rows.dual_upper - rows.dual_lower) / rows.primal_upper
     words = (
-        f"{len(rows)} problems, q = 1 to ∞: certified intervals of (P) and of (D) are "
-        f"at most {np.max(apart):.1e} apart (relative); none is wider than "
-        f"{wide.max():.1e}"
+        f"{len(rows)} problems, q = 1 to ∞: certified intervals of (P) and of (D) "
+        f"{_overlap(np.max(apart))}; none is wider than {wide.max():.1e} (relative)"
     )
     good = np.max(apart) <= SAME and wide.max() <= 1e-5
     return decide(good, words, apart=np.max(apart), width=wide.max())
@@ -92,6 +92,10 @@ def _apart(low: Any, high: Any, other_low: Any, other_high: Any) -> Array:
     """By how much two intervals miss each other, relatively; 0 where they meet."""
     low, high, a, b = map(np.asarray, (low, high, other_low, other_high))
     return np.maximum(np.maximum(low - b, a - high), 0.0) / np.abs(high)
+
+
+def _overlap(apart: float) -> str:
+    return f"are up to {apart:.1e} apart" if apart > 0 else "overlap"
 
 
 @claim(KEY, "Section 2", wrong="two groups in place of one")
@@ -113,7 +117,7 @@ def one_kernel_a_group_is_the_block_norm_2q(
     first = _same_value(rows, case, "block 2q")
     svm = _same_value(rows[rows.q == 1], case, "block 2")
     both = {first.verdict, svm.verdict} == {"confirmed"}
-    words = f"{first.evidence}; at q = 1 and the norm 2: {svm.evidence}"
+    words = f"{first.evidence}; those of VSKL_1 and of the sum: {svm.verdict}"
     return decide(both, words, **first.numbers)
 
 
@@ -121,9 +125,10 @@ def _same_value(rows: pd.DataFrame, one: str, other: str) -> Finding:
     a, b = (rows[rows.case == name].reset_index() for name in (one, other))
     off = float(np.max(_apart(a.lower, a.upper, b.lower, b.upper)))
     wide = float(np.max((a.upper - a.lower) / a.upper))
+    qs = ", ".join(map(_name, a.q))
     words = (
-        f"optimal values agree to {off:.1e} (relative distance of certified intervals "
-        f"of width {wide:.1e}) for {len(a)} values of q"
+        f"certified intervals of the optimal values, at most {wide:.1e} wide "
+        f"(relative), {_overlap(off)} for q = {qs}"
     )
     return decide(off <= SAME and wide <= SAME, words, off=off, width=wide)
 
@@ -244,8 +249,8 @@ def G_is_convex_and_lipschitz(scale: Scale, wrong: bool = False) -> Finding:
     bend = float(np.max(-rise if wrong else rise))
     most = float((rows.steepest / rows.right).max())
     words = (
-        f"{len(rows)} pairs of λ: half-way G is never above the mean of the ends "
-        f"({np.max(rise):.1e}, relative), and up to {-np.min(rise):.1e} below it; "
+        f"{len(rows)} pairs of λ: half-way G exceeds the mean of the ends by at most "
+        f"{max(np.max(rise), 0):.0e} of it, and is up to {-np.min(rise):.0%} below it; "
         f"the largest gradient has {most:.2f} of the corrected constant"
     )
     return decide(bend <= 1e-9 and most <= 1 + 1e-9, words, bend=bend, most=most)
@@ -353,6 +358,34 @@ def it_converges_if_steps_vanish_and_their_sum_does_not(
                   later=max(later))  # fmt: skip
 
 
+@claim(KEY, "Theorem 3.1, item 3, as printed", wrong="one step size for all t steps")
+def item_3_holds_for_steps_that_shrink(scale: Scale, wrong: bool = False) -> Finding:
+    """With steps √(2σΓ/t)/L the best of t iterates is within L√(2Γ/(σt)), for every
+    convex function and every t; tried at t = 2 on max(⟨a, x⟩, ⟨b, x⟩ + c) in the unit
+    disc with Φ = ½‖x‖², for which L = σ = 1 and Γ = ½.
+    """
+    bound = np.sqrt(0.5)
+    step = bound if wrong else 1.0  # with a horizon of two steps, or the first of many
+    slants = np.linspace(0, 0.9, scale.of(19, 91, 901))
+    share = [_left_in_the_plane(rho, step) / bound for rho in slants]
+    words = (
+        f"with ⟨a, b⟩ = −{slants[np.argmax(share)]:.2f} the better of two iterates is "
+        f"{np.max(share):.4f} times the bound above the minimum, the worst of "
+        f"{len(slants)} angles; first step {step:.2f}"
+    )
+    return decide(np.max(share) <= 1 + 1e-12, words, most=np.max(share))
+
+
+def _left_in_the_plane(rho: float, step: float) -> float:
+    """What is left after x_1 = 0, x_2 = −step·a; c makes both pieces 0 there."""
+    a, b = np.array([1.0, 0.0]), np.array([-rho, np.sqrt(1 - rho**2)])
+    angle = np.linspace(np.pi, 2 * np.pi, 20001)
+    x = np.stack([np.cos(angle), np.sin(angle)])
+    f = np.maximum(a @ x, b @ x - step * rho)
+    values = [max(a @ z, b @ z - step * rho) for z in (0 * a, -step * a)]
+    return float(min(values) - np.min(f))
+
+
 @claim(KEY, "Theorem 3.1, item 3", wrong="the bound divided by 20")
 def item_3_holds_where_its_constants_are_met(
     scale: Scale, wrong: bool = False
@@ -452,8 +485,8 @@ def block_coordinate_ascent_finds_the_maximum(
         falls, off = max(falls, -np.min(np.diff(f)) / G), max(off, (G - f[-1]) / G)
     words = (
         f"{len(rows.groupby(['q', 'draw']))} random λ, q = 1 to ∞: no round lowers f "
-        f"by more than {falls:.0e}, and 40 rounds end {off:.0e} below the certified "
-        "G(λ)"
+        f"by more than {falls:.0e}, and {ROUNDS} rounds end {off:.0e} below the "
+        "certified G(λ)"
     )
     return decide(falls <= 1e-10 and off <= 1e-8, words, falls=falls, off=off)
 
@@ -505,28 +538,29 @@ def _listed(values: pd.Series, form: str) -> str:
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
-@claim(KEY, "Sections 3.2.2 and 4.2, figure 2", wrong="SimpleMKL in its place",
+@claim(KEY, "Sections 3.2.2 and 4.2, figure 2", wrong="the methods swapped",
        figure="svm_calls")  # fmt: skip
 def iterations_hardly_depend_on_the_number_of_kernels(
     scale: Scale, wrong: bool = False
 ) -> Finding:
-    """The number of iterations is nearly independent of the number of kernels M;
-    checked as: from the fewest to the most kernels of a set it grows less than √M, on
-    average over sets and splits.
+    """The number of iterations is nearly independent of the number of kernels M, while
+    that of SimpleMKL shoots up; checked as: the mean exponent of M over sets and splits
+    is below that of SimpleMKL, and below ½ to both gaps (else: partly).
     """
     rows = race(scale)
-    solver = "simple" if wrong else "mirror"
-    gaps = GAPS[:1] if wrong else GAPS
-    power = {gap: np.mean(_growth(rows, solver, gap, "svm_calls")) for gap in gaps}
-    most = max(_growth(rows, solver, GAPS[0], "svm_calls"))
-    good = [power[gap] <= 0.5 for gap in gaps]
-    said = ", ".join(f"M^{power[gap]:.2f} to a gap of {gap:g}" for gap in gaps)
+    mine = [np.mean(_growth(rows, "mirror", gap, "svm_calls")) for gap in GAPS]
+    other = np.mean(_growth(rows, "simple", GAPS[0], "svm_calls"))
+    most = max(_growth(rows, "mirror", GAPS[0], "svm_calls"))
     words = (
-        f"SVM calls of {solver}, one per iteration, grow like {said}; M^{most:.2f} to "
-        f"{GAPS[0]:g} on the worst split"
+        f"SVM calls, one per iteration, grow like M^{mine[0]:.2f} to a gap of "
+        f"{GAPS[0]:g} (M^{most:.1f} on the worst split) and M^{mine[1]:.2f} to "
+        f"{GAPS[1]:g}; those of SimpleMKL like M^{other:.2f} to {GAPS[0]:g}"
     )
-    verdict = "confirmed" if all(good) else "partly" if good[0] else "refuted"
-    return Finding(verdict, words, {f"power_{g:g}": p for g, p in power.items()})
+    if wrong:
+        return decide(other < mine[0], words)
+    verdict = "confirmed" if max(mine) <= 0.5 else "partly"
+    verdict = verdict if mine[0] < other else "refuted"
+    return Finding(verdict, words, {"mirror": mine, "simple": other})
 
 
 def _growth(rows: pd.DataFrame, solver: str, gap: float, column: str) -> list[float]:
@@ -575,7 +609,9 @@ def _faster(rows: pd.DataFrame, one: str, other: str, swapped: bool) -> Finding:
 
 @claim(KEY, "Table 1", wrong="the methods swapped")
 def vskl_is_more_accurate_than_mkl(scale: Scale, wrong: bool = False) -> Finding:
-    """Where every view matters VSKL classifies better than sparse MKL, by far."""
+    """From several views VSKL classifies better than sparse MKL, by far; checked, as
+    all of table 1, on six views of mfeat and two of noise.
+    """
     return _better(accuracy(scale), "MKL", wrong)
 
 
@@ -602,8 +638,8 @@ def _better(rows: pd.DataFrame, other: str, swapped: bool) -> Finding:
     ahead = (mine - its).to_numpy()
     mean, off = float(np.mean(ahead)), _half_width(ahead)
     words = (
-        f"{mine.mean():.2f} % against {its.mean():.2f} %, means over q and {len(ahead)} "
-        f"split(s): ahead by {mean:.2f} points"
+        f"{mine.mean():.2f} % against {its.mean():.2f} %, means over q and "
+        f"{len(ahead)} split(s): ahead by {mean:.2f} points"
         + (f", ± {off:.2f} at 95 %" if np.isfinite(off) else "")
     )
     if swapped:

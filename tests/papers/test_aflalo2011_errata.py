@@ -62,6 +62,27 @@ def test_item_3_follows_from_item_1_for_a_fixed_horizon_only():
     assert fixed == pytest.approx(printed[T - 1])
 
 
+def test_item_3_as_printed_fails_in_the_plane():
+    """f = max(⟨a, x⟩, ⟨b, x⟩ − ρ) on the unit disc, Φ = ½‖x‖²: L = σ = 1, Γ = ½.
+
+    x_1 = 0, the step is 1 and x_2 = −a: f is 0 at both, and below −1/√2 elsewhere.
+    """
+    rho = 0.4
+    a, b = np.array([1.0, 0.0]), np.array([-rho, np.sqrt(1 - rho**2)])
+
+    def f(x: np.ndarray) -> float:
+        return max(float(a @ x), float(b @ x) - rho)
+
+    first = np.zeros(2)
+    step = np.sqrt(2 * 1 * 0.5 / 1)  # √(2σΓ/(L²t)) at t = 1
+    second = first - step * a  # a is the gradient at 0, where the other piece is −ρ
+    assert f(first) == 0 and f(second) == pytest.approx(0, abs=1e-15)
+    turned = np.linspace(np.pi, 2 * np.pi, 10001)
+    best = min(f(np.array([np.cos(t), np.sin(t)])) for t in turned)
+    printed = np.sqrt(2 * 0.5 / 2)  # L√(2Γ/(σt)) at t = 2
+    assert -best > 1.01 * printed
+
+
 def test_the_candidate_step_has_no_factor_1_over_n():
     """√(2σΓ) with σ = 1/n, Γ = n log n_max is √(2 log n_max): 1/n does not survive."""
     gamma, sigma = width(at(problem(), np.full(6, 1 / 3)))
