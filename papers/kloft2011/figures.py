@@ -129,8 +129,8 @@ def localization_table(scale: Scale) -> pd.DataFrame:
 def gene_start_curves(scale: Scale) -> Any:
     """AUC against the number of training samples (left) and kernel weights, scaled to
     sum 1, at the largest (right). Stand-in for the gene starts: splice sites against
-    other sequences (splice), a cubic kernel on the ten positions around the site and
-    linear ones on four windows beside it, spherically normalized."""
+    other sequences (splice), cubic kernels on the six positions before and after the
+    site, linear ones on three windows further away, spherically normalized."""
     rows = studies.gene_starts(scale)
     fig, (left, right) = figures.panels(2, height=3.0)
     each = rows.drop_duplicates(["n", "seed", "p"])

@@ -110,21 +110,25 @@ class Setting(NamedTuple):
 
 
 def _settings(scale: Scale) -> tuple[Setting, Setting]:
-    """Small and large samples. Below C = 0.01 nothing changes any more at n = 50."""
+    """Small and large samples.
+
+    At n = 50 nothing changes below C = 0.01. Above C = 0.3 only ℓ1 still gains, half a
+    point at most, and its solutions become costly: full runs go on to 1 and 10.
+    """
     six = (0.0, 0.44, 0.64, 0.82, 0.92, 0.98)
-    grid = 10.0 ** np.arange(-2.0, 1.1, 0.5)
+    grid = 10.0 ** np.arange(-3.0, 1.1, 0.5)
     return scale.of(
         (
-            Setting(50, (0.0, 0.64, 0.98), 2, grid[[0, 2, 4]]),
-            Setting(200, (0.0, 0.98), 1, grid[[0, 2, 3]]),
+            Setting(50, (0.0, 0.64, 0.98), 2, grid[[2, 4]]),
+            Setting(100, (0.0, 0.98), 1, grid[[2, 4]]),
         ),
         (
-            Setting(50, six, 8, grid[:-1]),
-            Setting(800, (0.0, 0.64, 0.98), 2, grid[[0, 2, 3]]),
+            Setting(50, six, 6, grid[2:6]),
+            Setting(800, (0.0, 0.64, 0.98), 2, grid[[2, 4, 5]]),
         ),
         (
-            Setting(50, six, 100, 10.0 ** np.arange(-3.0, 1.1, 0.5)),
-            Setting(800, six, 10, 10.0 ** np.arange(-3.0, 0.1, 0.5)),
+            Setting(50, six, 50, grid),
+            Setting(800, six, 8, grid[:7]),
         ),
     )
 
@@ -178,7 +182,7 @@ def alignment_and_gain(scale: Scale) -> pd.DataFrame:
             X = toy.X @ mix
             A = kernels.alignment([np.outer(x, x) for x in X.T])
             pairs = A[np.triu_indices(len(A), 1)]
-            error = {p: best_along_C(toy, p, [0.01, 0.1, 1.0], mix, tol=1e-3)["error"]
+            error = {p: best_along_C(toy, p, [0.01, 0.1], mix, tol=1e-3)["error"]
                      for p in (1.0, INF)}  # fmt: skip
             row = {"kernels": which, "seed": seed, "alignment": pairs.mean()}
             row |= {"l1": error[1.0], "sum": error[INF]}
@@ -200,9 +204,10 @@ class Split(NamedTuple):
 
 
 def split_of(family: Any, given: Any, size: int, seed: int, normalize: str) -> Split:
-    """A random split; features and kernels are normalized on the training part."""
+    """A random split; features and kernels are scaled on the training part."""
     train, test = given.split(size, seed)
-    train, test = train.standardized(), test.standardized(by=train)
+    if not np.isin(given.X, (0.0, 1.0)).all():  # one-hot features are left alone
+        train, test = train.standardized(), test.standardized(by=train)
     X, X_test = (train.views, test.views) if given.views else (train.X, test.X)
     fitted = family.fit(X, normalize)
     names = [text.split(":")[0] for text in fitted.names]
@@ -321,16 +326,17 @@ def _signs(y: Array, target: float) -> Array:
     return np.where(y == target, 1.0, -1.0)
 
 
-STARTS = ("signal", "upstream", "downstream", "far upstream", "far downstream")
+STARTS = ("before", "after", "upstream", "downstream", "far away")
 
 
 def gene_start_data() -> tuple[Any, Any]:
-    """Splice site or not: cubic on ten positions, linear on four windows around."""
+    """Splice site or not: cubic kernels on six positions to either side of the site,
+    which are good on their own, and linear ones on three windows further away."""
     given = data.load("splice")
-    cut = list(windows(given, (0, 10, 25, 35, 50, 60)).values())
-    views = dict(zip(STARTS, (cut[2], cut[1], cut[3], cut[0], cut[4])))
+    cut = list(windows(given, (0, 10, 24, 30, 36, 50, 60)).values())
+    views = dict(zip(STARTS, (cut[2], cut[3], cut[1], cut[4], cut[5])))
     given = _with_views(given, views, np.where(given.y == 2, -1.0, 1.0))
-    rules = [kernels.polynomials(3), *[kernels.linear()] * 4]
+    rules = [*[kernels.polynomials(3)] * 2, *[kernels.linear()] * 3]
     return given, kernels.views(rules, views)
 
 
