@@ -40,14 +40,14 @@ import pandas as pd
 import mklopt
 from mklopt import data
 from mklopt.formulations import LpNorm
-from mklopt.formulations.norms import dual_exponent
+from mklopt.formulations.norms import block_exponent, dual_exponent
 from mklopt.papers import Finding, Scale, claim, decide, study
 
 Array = np.ndarray
 INF = np.inf
 CORTES = 23 / 22  # the constant c of theorem 8
 DELTA = 0.05  # bounds hold with probability 1 − δ
-GAMMAS = 2.0 ** -np.arange(8)  # margins that are tried: each gets δ/8
+GAMMAS = 4.0 / 2.0 ** np.arange(8)  # margins that are tried: each gets δ/8
 
 
 # ---- the formulas -------------------------------------------------------------------
@@ -238,25 +238,27 @@ def _signs(toy: Any) -> tuple[Array, Array]:
 
 
 def _judged(train: tuple[Array, Array], test: tuple[Array, Array], p: float) -> dict:
-    """The h of ℓp-norm MKL, scaled into H^p, with the best of the bounds over C."""
+    """The h of ℓp-norm MKL at C = 0.01, scaled into H^p, and its bound (34).
+
+    The bound holds for all h of the class at once, so that C and the solver's tolerance
+    may be anything.
+    """
     (X, y), (X_test, y_test) = train, test
     M = X.shape[1]
     grams = mklopt.GramStack.from_factors([X[:, [m]] for m in range(M)])
-    problem = mklopt.Problem(grams, y, "hinge", LpNorm(p), 1.0, bias=False)
-    rows = []
-    # Any h of the class will do: the bounds hold for all of them at once.
-    for found in mklopt.path(problem, [0.01, 0.1], tol=1e-2):
-        w = np.einsum("mi,im->m", found.certificate.expansion.reshape(M, -1), X)
-        w /= np.linalg.norm(w, 2 * p / (p + 1) if p < INF else 2)
-        margins = y * (X @ w)
-        bound, gamma = best_margin_bound(margins, M, p)
-        error = float(np.mean(y_test * (X_test @ w) <= 0))
-        train_error = float(np.mean(margins <= 0))
-        loss = margin_loss(margins, gamma)
-        rows.append(
-            dict(bound=bound, gamma=gamma, loss=loss, train=train_error, test=error)
-        )
-    return min(rows, key=lambda row: row["bound"])
+    problem = mklopt.Problem(grams, y, "hinge", LpNorm(p), 0.01, bias=False)
+    found = mklopt.solve(problem, tol=1e-2)
+    w = np.einsum("mi,im->m", found.certificate.expansion.reshape(M, -1), X)
+    w /= np.linalg.norm(w, block_exponent(p))
+    margins = y * (X @ w)
+    bound, gamma = best_margin_bound(margins, M, p)
+    return {
+        "bound": bound,
+        "gamma": gamma,
+        "loss": margin_loss(margins, gamma),
+        "train": float(np.mean(margins <= 0)),
+        "test": float(np.mean(y_test * (X_test @ w) <= 0)),
+    }
 
 
 def _of_most_kernels(rows: pd.DataFrame) -> pd.DataFrame:
@@ -408,7 +410,7 @@ def only_the_converted_bound_covers_p_of_2_and_more(
 # ---- claims on risks ----------------------------------------------------------------
 
 
-@claim("kloft2011", "Corollaries 9 and 10", wrong="the complexity divided by 20",
+@claim("kloft2011", "Corollaries 9 and 10", wrong="all but the margin loss divided by 50",
        figure="bounds_and_test_errors")  # fmt: skip
 def no_test_error_exceeds_the_margin_bound(
     scale: Scale, wrong: bool = False
@@ -419,7 +421,7 @@ def no_test_error_exceeds_the_margin_bound(
     what ℓp-norm MKL finds; γ is chosen from a list fixed beforehand, by a union bound.
     """
     rows = risks(scale)
-    shrink = 20.0 if wrong else 1.0
+    shrink = 50.0 if wrong else 1.0
     bound = rows.loss + (rows.bound - rows.loss) / shrink
     broken = int(np.sum(rows.test > bound))
     useful = int(np.sum(bound < 0.5))
@@ -433,7 +435,7 @@ def no_test_error_exceeds_the_margin_bound(
 
 
 @claim("kloft2011", "Corollary 10 at the sizes of section 5.1",
-       wrong="the complexity divided by 20",
+       wrong="all but the margin loss divided by 50",
        figure="bounds_and_test_errors")  # fmt: skip
 def at_50_samples_the_margin_bound_says_something(
     scale: Scale, wrong: bool = False
@@ -441,7 +443,7 @@ def at_50_samples_the_margin_bound_says_something(
     """The radius-margin bound applies to the toy experiment with n = 50, M = 50."""
     rows = risks(scale)
     rows = rows[rows.n == 50]
-    bound = rows.loss + (rows.bound - rows.loss) / (20.0 if wrong else 1.0)
+    bound = rows.loss + (rows.bound - rows.loss) / (50.0 if wrong else 1.0)
     broken = int(np.sum(rows.test > bound))
     verdict = "vacuous" if bound.min() > 0.5 else "confirmed"
     words = (
@@ -510,3 +512,31 @@ def a_sparse_truth_prefers_p_1(scale: Scale, wrong: bool = False) -> Finding:
         f"p = 1, its complexity {value[INF] / value[1.0]:.1f} times"
     )
     return decide(good, words, bound=terms[INF] / terms[1.0])
+
+
+@claim("kloft2011", "Section 6, on the bounds", wrong="said of the bound itself",
+       figure="examples_of_a1")  # fmt: skip
+def only_the_bounds_prefer_p_1_everywhere(scale: Scale, wrong: bool = False) -> Finding:
+    """The bounds put ℓ1 first whatever the sparsity; tighter ones would not.
+
+    The paper's conjecture. Here with the complexity itself: for w with s ones among M,
+    the p that makes C R(H^p) smallest grows with s, from 1 to ∞, through p in between.
+    """
+    rows = _of_most_kernels(complexities(scale))
+    n, M = int(rows.n.iloc[0]), int(rows.M.iloc[0])
+    best = []
+    for s in (1, M // 16, M // 4, M):
+        cost = [
+            example_term(n, M, p, s) if wrong else radius(s, p) * v
+            for p, v in zip(rows.p, rows.value)
+        ]
+        best.append(float(rows.p.iloc[int(np.argmin(np.round(cost, 12)))]))
+    good = best[0] == 1 and best[-1] == INF and best == sorted(best)
+    good = good and any(1 < p < INF for p in best)
+    words = "best p for s ones: " + ", ".join(
+        f"s = {s}: {p:.3g}" for s, p in zip((1, M // 16, M // 4, M), best)
+    )
+    words += (
+        f" (M = {M}); by the bound it is p = 1 for every s < M, and any p for s = M"
+    )
+    return decide(good, words, best=best)

@@ -46,7 +46,13 @@ def toy_classes(scale: Scale) -> Any:
         points = rng.standard_normal((100, 2)) + np.array([side * studies.RHO, 0.0])
         look = figures.look(k)
         shape = {"marker": look["marker"], "color": look["color"]}
-        axis.scatter(*points.T, s=9, alpha=0.6, label=f"class {side:+.0f}", **shape)
+        axis.scatter(
+            *points.T,
+            s=9,
+            alpha=0.6,
+            label=f"class {side:+.0f}".replace("-", "−"),
+            **shape,
+        )
         ring = np.cos(turn) + side * studies.RHO, np.sin(turn)
         axis.plot(*ring, color="black", lw=1.0)
     axis.axvline(0.0, color="black", ls="--", lw=1.0, label="Bayes boundary")
@@ -273,8 +279,9 @@ def examples_of_a1(scale: Scale) -> Any:
     """What it costs to have a w with s ones among M in the class: the p-dependent term
     of bound (35) (left) and the measured complexity 2 C R(H^p) itself (right), for
     C = ‖w‖_q. The bound is flat in p for a uniform w and rises with p for all others;
-    the complexity, free of the surplus log M, falls with p for a uniform w. Linear
-    kernels of signs, k(x, x) = 1."""
+    the complexity, free of the surplus log M, is smallest at p = ∞ for a uniform w, at
+    p = 1 for a sparse one, and in between for those in between. Linear kernels of
+    signs, k(x, x) = 1."""
     rows = bounds.complexities(scale)
     most = rows.M.max()
     rows = rows[(rows.kernels == "linear") & rows.M.eq(most)]
@@ -290,7 +297,7 @@ def examples_of_a1(scale: Scale) -> Any:
         axis.set_xticks(1 / rows.p, [name(p) for p in rows.p])
         axis.invert_xaxis()
         axis.set(yscale="log", xlabel="norm p (sparse to uniform)", ylabel=label)
-    axes[0].legend(title=f"M = {M}, n = {n}")
+    axes[1].legend(title=f"M = {M}, n = {n}", loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
 

@@ -39,7 +39,7 @@ FEATURES, RHO = 50, 1.75
 
 def name(p: float) -> str:
     """p as the paper writes it."""
-    known = {INF: "∞", 4 / 3: "4/3", 8 / 7: "8/7", 16 / 15: "16/15"}
+    known = {INF: "∞", 4 / 3: "4/3", 8 / 7: "8/7", 10 / 9: "10/9", 16 / 15: "16/15"}
     return next((text for q, text in known.items() if np.isclose(p, q)), f"{p:g}")
 
 
