@@ -410,7 +410,7 @@ def only_the_converted_bound_covers_p_of_2_and_more(
 # ---- claims on risks ----------------------------------------------------------------
 
 
-@claim("kloft2011", "Corollaries 9 and 10", wrong="all but the margin loss divided by 50",
+@claim("kloft2011", "Corollaries 9 and 10", wrong="all but the loss divided by 50",
        figure="bounds_and_test_errors")  # fmt: skip
 def no_test_error_exceeds_the_margin_bound(
     scale: Scale, wrong: bool = False
@@ -435,7 +435,7 @@ def no_test_error_exceeds_the_margin_bound(
 
 
 @claim("kloft2011", "Corollary 10 at the sizes of section 5.1",
-       wrong="all but the margin loss divided by 50",
+       wrong="all but the loss divided by 50",
        figure="bounds_and_test_errors")  # fmt: skip
 def at_50_samples_the_margin_bound_says_something(
     scale: Scale, wrong: bool = False
