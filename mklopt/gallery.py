@@ -53,7 +53,7 @@ class OrderedWeightedL1(Formulation):
     """Σ λ_i u_(i), and its operators: M² inequalities are slow to solve numerically.
 
     It is the Lovász extension of F(S) = λ_1 + … + λ_|S|. So kernels of equal u share
-    their λ, Ω* is 0 where no set has Σ_S v > F(S), and prox cuts sets in two by sorting.
+    their λ, Ω* is 0 where no set has Σ_S v > F(S), and prox cuts sets by sorting.
     Reference: Bach (2013), chapter 9.
     """
 
