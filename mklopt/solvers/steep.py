@@ -203,9 +203,7 @@ class Steep(Machine):
         self.move = move
 
 
-@compiled(
-    *[types.void(READ_ONLY, float64[::1], t[:, ::1]) for t in (float64, float32)]
-)
+@compiled(*[types.void(READ_ONLY, float64[::1], t[:, ::1]) for t in (float64, float32)])
 def _system(K, R, out):
     """The lower triangle of I + RKR."""
     for i in range(len(R)):
