@@ -71,8 +71,7 @@ def running(scale: Scale) -> Any:
     against passes over the kernels and against time, and test error against time. mfeat
     in place of the Oxford flowers; pendigits with images drawn from the pen's points in
     place of the paper's four descriptions. A pass touches every kernel entry once;
-    OBSCURE spends up to a quarter of its epochs on stage 1, and the bump is where stage
-    2 begins.
+    OBSCURE spends at most 25 epochs on stage 1, and the bump is where stage 2 begins.
     """
     rows = studies.race(scale)
     rows = rows[(rows.p == 1.25) & (rows.C == 100)].copy()

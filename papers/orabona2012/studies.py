@@ -262,7 +262,7 @@ def online_batch(
 ) -> Iterator[tuple]:
     """Work, objective and test error of the last w, after so many epochs in all.
 
-    OBSCURE: a quarter of the epochs for stage 1, if it does not end by itself. The
+    OBSCURE: 25 epochs for stage 1, at most a quarter, if it does not end by itself. The
     clock stands still while the objective and test errors are computed.
     """
     run = descent(problem, seed)
@@ -270,7 +270,7 @@ def online_batch(
     eta = 0.0 if pegasos else problem.grams.M ** (-2 / run.q)
     for epoch in epochs:
         while run.epochs < epoch:
-            if eta and (run.separated or 4 * run.epochs >= epochs[-1]):
+            if eta and (run.separated or run.epochs >= min(25, epochs[-1] / 4)):
                 eta, R = 0.0, printed_radius(run)
                 run.begin()
             begun = time.perf_counter()
@@ -283,8 +283,8 @@ def online_batch(
 @study(KEY)
 def race(scale: Scale) -> pd.DataFrame:
     """OBSCURE, Pegasos and batch solvers on one problem: objective and test error."""
-    rows, seeds = [], scale.of(3, 10, 10)
-    epochs = geometric(scale.of(40, 100, 400), 12)
+    rows, seeds = [], scale.of(3, 6, 10)
+    epochs = geometric(scale.of(100, 600, 1000), 14)
     sizes = {"views": scale.of(100, 500, 1000), "pen": scale.of(0, 800, 3000)}
     some = ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0))
     for place, n in sizes.items():
