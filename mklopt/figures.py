@@ -80,20 +80,20 @@ def band(
 ) -> None:
     """The mean of values[seed, x] and a t-interval around it; the legend says which.
 
-    log: of their logarithms, for a logarithmic axis: no interval goes below 0.
+    log: of logarithms, for a logarithmic axis: a geometric mean, and no band below 0
     """
     from scipy.special import stdtrit
 
     values = np.atleast_2d(np.asarray(values, float))
-    values = np.log(values) if log else values
-    back = np.exp if log else np.asarray
+    values, back = (np.log(values), np.exp) if log else (values, np.asarray)
     seeds, mean = len(values), np.mean(values, axis=0)
     if seeds > 1:
-        label += f" ({'geometric ' * log}mean of {seeds} seeds, {LEVEL:.0%})"
+        kind = "geometric mean" if log else "mean"
+        label += f" ({kind} of {seeds} seeds, {LEVEL:.0%})"
         width = -stdtrit(seeds - 1, (1 - LEVEL) / 2) / np.sqrt(seeds)
         off = width * np.std(values, axis=0, ddof=1)
-        ends = back(mean - off), back(mean + off)
-        axis.fill_between(x, *ends, color=look(place)["color"], alpha=0.18, lw=0)
+        ends, colour = (back(mean - off), back(mean + off)), look(place)["color"]
+        axis.fill_between(x, *ends, color=colour, alpha=0.18, lw=0)
     axis.plot(x, back(mean), label=label, **{**look(place), **more})
 
 

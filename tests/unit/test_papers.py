@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from mklopt import figures, paper_run, papers
+from mklopt import paper_run, papers
 from mklopt.papers import Finding, NotACheckout, Scale, decide
 from mklopt.rates import Verdict
-from mklopt.tables import escaped
 
 TOY = '''"""Claims about squares."""
 import time
@@ -208,17 +207,3 @@ def test_wrong_names_get_one_sentence(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(papers, "ROOT", tmp_path / "elsewhere")
     with pytest.raises(NotACheckout, match="run this in a checkout"):
         papers.known()
-
-
-def test_latex_has_its_own_signs():
-    assert escaped("50 % of ‖w‖² ≤ 1_0") == r"50 \% of $\|$w$\|$$^2$ $\le$ 1\_0"
-
-
-def test_a_band_of_logarithms_stays_above_zero():
-    _, (axis,) = figures.panels(1)
-    values = np.array([[1.0, 2.0], [100.0, 8.0]])
-    figures.band(axis, [1, 2], values, 0, "ℓ1", log=True)
-    assert axis.lines[0].get_ydata() == pytest.approx([10.0, 4.0])
-    corners = axis.collections[0].get_paths()[0].vertices[:, 1]
-    assert np.min(corners) > 0 and np.max(corners) > 1e3
-    assert "geometric mean of 2 seeds, 95%" in axis.lines[0].get_label()
