@@ -259,8 +259,8 @@ def test_the_supremum_of_eq_30_is_a_square(q):
 @pytest.mark.parametrize("q", [2.5, 2.9])
 def test_eq_31_as_printed_solves_another_problem(q):
     p = problem(formulation=BlockNorm(q))
-    assert claims.eq_31(p, q, printed=False, rounds=100) < 1e-6
-    assert claims.eq_31(p, q, printed=True, rounds=100) > 1e-2
+    assert claims.eq_31(p, q, printed=False, rounds=100)[0] < 1e-6
+    assert claims.eq_31(p, q, printed=True, rounds=100)[0] > 1e-2
 
 
 def separate(C: float, q: float) -> Problem:
@@ -273,8 +273,8 @@ def separate(C: float, q: float) -> Problem:
 def test_eq_31_may_converge_for_q_above_3():
     """Where every margin is met, w does not depend on θ, and one step is enough."""
     for q in (4.0, 20.0):
-        assert claims.eq_31(separate(100.0, q), q, printed=False) < 1e-6
-    assert claims.eq_31(separate(0.01, 4.0), 4.0, printed=False) > 0.5
+        assert claims.eq_31(separate(100.0, q), q, printed=False)[0] < 1e-6
+    assert claims.eq_31(separate(0.01, 4.0), 4.0, printed=False)[0] > 0.5
 
 
 def test_eq_31_contracts_for_q_below_3():
