@@ -65,7 +65,12 @@ def problem(
 
 
 def _set(name: str) -> tuple[Array | None, Array | None, Array]:
-    found = data.load(name).standardized()
+    try:
+        found = data.load(name).standardized()
+    except data.DataNotFound as error:
+        hint = "`mklopt list` names all, and a file of your own ends in .npz"
+        said = str(error.args[0]).replace("see data.names()", hint)
+        raise data.DataNotFound(said) from None
     return found.X, None, found.y
 
 
@@ -81,7 +86,14 @@ def _file(path: Path) -> tuple[Array | None, Array | None, Array]:
             "and features X (n, d) or kernels K (M, n, n) with numpy.savez"
         )
     y = real_array(arrays["y"], "y", "one number per sample")
-    return arrays.get("X"), arrays.get("K"), y
+    X, K, n = arrays.get("X"), arrays.get("K"), y.size
+    if X is not None and not (X.ndim == 2 and len(X) == n):
+        raise ValueError(f"{path}: X is {X.shape} for {n} labels y; it must be (n, d)")
+    if X is None and K is not None and (K.ndim != 3 or K.shape[1:] != (n, n)):
+        raise ValueError(
+            f"{path}: K is {K.shape} for {n} labels y; it must be (M, n, n)"
+        )
+    return X, K, y
 
 
 def _some(n: int, samples: int | None, seed: int) -> Array:
@@ -101,6 +113,8 @@ def _kernels(
         stack = GramStack(np.asarray(K)[:, some][:, :, some])
         return stack, [f"kernel {m}" for m in range(stack.M)]
     X = real_array(X, "X", "an (n, d) matrix of numbers")
+    if not np.all(np.isfinite(X)):
+        raise ValueError("X has missing or infinite values; drop those samples")
     if kernels is None:
         family = usual_family(X, np.ones(len(X)))
     else:

@@ -56,7 +56,7 @@ class Refused(ValueError):
 def check(content: bytes) -> dict[str, Any]:
     """What the bytes of a file prove; Refused says why they prove nothing."""
     head, _, body = content.partition(b"\n")
-    demand(head.startswith(FORMAT), f"this is no file of the format {FORMAT!r}")
+    demand(head.startswith(FORMAT), f"it does not begin with {FORMAT.decode()!r}")
     same = head == FORMAT + hashlib.sha256(body).hexdigest().encode()
     demand(same, "the content does not have the hash in the first line")
     try:
@@ -382,7 +382,7 @@ def main(arguments: list[str]) -> int:
         with open(arguments[0], "rb") as file:
             found = check(file.read())
     except (Refused, OSError) as reason:
-        print(f"refused: {reason}")
+        print(f"refused: {getattr(reason, 'strerror', None) or reason}")
         return 2
     (loss, _), (name, given) = found["loss"], found["formulation"]
     terms = ", ".join(f"{k}={v}" for k, v in given.items())

@@ -11,7 +11,7 @@ import click
 
 from .cli_paper import paper
 from .cli_race import race
-from .cli_solve import solve
+from .cli_solve import sentence, solve
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,7 +50,10 @@ def _settings(context: click.Context, _: object, path: str | None) -> None:
     context.default_map = found
 
 
-@main.command(epilog="Example: mklopt certify --quick --solver analytic")
+@main.command(
+    short_help="Run every solver on every problem and judge it.",
+    epilog="Example: mklopt certify --quick --solver analytic",
+)
 @click.option(
     "--quick/--full",
     default=False,
@@ -121,23 +124,29 @@ def certify(
     raise SystemExit(0 if holds else 1)
 
 
-@main.command()
+@main.command(
+    short_help="Check a certificate in exact arithmetic.",
+    epilog="Examples: mklopt verify sonar.cert, mklopt verify certify-out",
+)
 @click.argument("path", type=click.Path())
 @click.option("--data", multiple=True, help="A file of one's own that a folder names.")
-def verify(path: str, data: tuple[str, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (of a file).")
+def verify(path: str, data: tuple[str, ...], as_json: bool) -> None:
     """Check a certificate file in exact arithmetic (exit code 0: proved, 2: not).
 
     Of a folder that `mklopt certify` wrote every number of every row is computed again
     from the point that was saved with it, and every certificate is checked.
-
-    Examples: mklopt verify sonar.certificate, mklopt verify certify-out
     """
     from pathlib import Path
 
     from .checker import main as check
 
     if not Path(path).is_dir():
-        raise SystemExit(check([path]))
+        raise SystemExit(_verified(Path(path)) if as_json else check([path]))
+    if as_json:
+        raise click.UsageError(
+            f"--json is for one certificate; {path} is a folder, its rows.jsonl is JSON"
+        )
     from .report import recompute_everything
 
     try:
@@ -147,7 +156,25 @@ def verify(path: str, data: tuple[str, ...]) -> None:
     raise SystemExit(0 if same else 2)
 
 
-@main.command(epilog="Example: mklopt check mysolver:solve --loss logistic --tol 1e-5")
+def _verified(path: Any) -> int:
+    """What a certificate proves, or why nothing, as JSON; the exit code."""
+    import json
+
+    from .checker import Refused
+    from .checker import check as prove
+
+    try:
+        found = {"proved": True, **prove(path.read_bytes())}
+    except (Refused, OSError) as reason:
+        found = {"proved": False, "reason": str(reason)}
+    click.echo(json.dumps(found, ensure_ascii=False))
+    return 0 if found["proved"] else 2
+
+
+@main.command(
+    short_help="Judge anybody's solver, and say what is wrong.",
+    epilog="Example: mklopt check mysolver:solve --loss logistic --tol 1e-5",
+)
 @click.argument("solver", metavar="MODULE:NAME")
 @click.option(
     "--formulation", "kinds", multiple=True,
@@ -209,7 +236,7 @@ def export_benchopt(folder: str, solvers: str) -> None:
     try:
         written = export(folder, names)
     except (ValueError, OSError) as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(sentence(error)) from None
     click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
 
 
@@ -222,7 +249,10 @@ def list_(as_json: bool) -> None:
     print_everything(as_json)
 
 
-@main.command(epilog="Example: mklopt derive theta_update --latex")
+@main.command(
+    short_help="Print a derivation that SymPy has proved.",
+    epilog="Example: mklopt derive theta_update --latex",
+)
 @click.argument("name", required=False)
 @click.option("--latex", is_flag=True, help="Print LaTeX for a paper's appendix.")
 def derive(name: str | None, latex: bool) -> None:

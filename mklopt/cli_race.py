@@ -8,10 +8,13 @@ from typing import Any
 import click
 import numpy as np
 
+from .cli_solve import sentence
+
 
 @click.command(
+    short_help="Race solvers; write figures, traces, a table.",
     epilog="Example: mklopt race --data sonar --formulation lp:p=2 --loss hinge "
-    "--solvers analytic,spg,simple,auto"
+    "--solvers analytic,spg,simple,auto",
 )
 @click.option("--data", multiple=True, required=True, help="Name or FILE.npz; repeat.")
 @click.option("--solvers", required=True, help="Names with commas between them.")
@@ -41,18 +44,26 @@ def race(
     try:
         named = {name: problem(name, **words).problem for name in data}
         listed = [name.strip() for name in solvers.split(",")]
-        numbers = [int(seed) for seed in seeds.split(",")]
+        numbers = _numbers(seeds)
         how: dict[str, Any] = {"tol": tol, "time_limit": time_limit}
         found = run(named, listed, seeds=numbers, **how)
         written = found.save(out)
     except (ValueError, LookupError, OSError) as error:
-        said = error.args[0] if isinstance(error, LookupError) else error
-        raise click.UsageError(str(said)) from None
+        raise click.UsageError(sentence(error)) from None
     if as_json:
         click.echo(json.dumps(_described(found), ensure_ascii=False))
     else:
         click.echo(f"{found}\n{out}: {', '.join(written)}")
     raise SystemExit(0 if np.all(np.isfinite(found.times().min(axis=1))) else 1)
+
+
+def _numbers(seeds: str) -> list[int]:
+    try:
+        return [int(seed) for seed in seeds.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--seeds {seeds}: give whole numbers with commas, such as 0,1,2"
+        ) from None
 
 
 def _described(found: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ SHOWN = 15  # kernels, at most
 
 
 @click.command(
-    epilog="Example: mklopt solve sonar --formulation lp:p=2 --loss hinge --C 10"
+    short_help="Solve one problem; print weights and certificate.",
+    epilog="Example: mklopt solve sonar --formulation lp:p=2 --loss hinge --C 10",
 )
 @click.argument("given", metavar="NAME_OR_FILE.npz")
 @click.option("--kernels", help="Such as 'gaussian(1),gaussian(3) on single,linear'.")
@@ -51,13 +52,19 @@ def solve(
             result.save_certificate(certificate)
         found = described(result, asked.names)
     except (ValueError, LookupError, OSError) as error:
-        said = error.args[0] if isinstance(error, LookupError) else error
-        raise click.UsageError(str(said)) from None
+        raise click.UsageError(sentence(error)) from None
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
     else:
         _show(result, asked.names)
     raise SystemExit(0 if result.converged else 1)
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, without Python's brackets, quotes and numbers."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename} cannot be read or written ({error.strerror})"
+    return str(error.args[0] if isinstance(error, LookupError) else error)
 
 
 def described(result: Any, names: list[str]) -> dict[str, Any]:

@@ -69,19 +69,32 @@ def look(place: int) -> dict[str, Any]:
     }
 
 
-def band(axis: Any, x: Any, values: Any, place: int, label: str, **more: Any) -> None:
-    """The mean of values[seed, x] and a t-interval around it; the legend says which."""
+def band(
+    axis: Any,
+    x: Any,
+    values: Any,
+    place: int,
+    label: str,
+    log: bool = False,
+    **more: Any,
+) -> None:
+    """The mean of values[seed, x] and a t-interval around it; the legend says which.
+
+    log: of logarithms, for a logarithmic axis: a geometric mean, and no band below 0
+    """
     from scipy.special import stdtrit
 
     values = np.atleast_2d(np.asarray(values, float))
+    values, back = (np.log(values), np.exp) if log else (values, np.asarray)
     seeds, mean = len(values), np.mean(values, axis=0)
     if seeds > 1:
-        label += f" (mean of {seeds} seeds, {LEVEL:.0%})"
+        kind = "geometric mean" if log else "mean"
+        label += f" ({kind} of {seeds} seeds, {LEVEL:.0%})"
         width = -stdtrit(seeds - 1, (1 - LEVEL) / 2) / np.sqrt(seeds)
         off = width * np.std(values, axis=0, ddof=1)
-        colour = look(place)["color"]
-        axis.fill_between(x, mean - off, mean + off, color=colour, alpha=0.18, lw=0)
-    axis.plot(x, mean, label=label, **{**look(place), **more})
+        ends, colour = (back(mean - off), back(mean + off)), look(place)["color"]
+        axis.fill_between(x, *ends, color=colour, alpha=0.18, lw=0)
+    axis.plot(x, back(mean), label=label, **{**look(place), **more})
 
 
 @styled

@@ -2,8 +2,9 @@
 
     problem = mklopt.Problem(grams, y, "hinge", mklopt.gallery.k_support(3))
 
-None has a closed form: value, conjugate, weights and prox are derived from what is
-written here, and every solver that takes any formulation takes these.
+Value, conjugate, weights and prox are derived from what is written here, and every
+solver that takes any formulation takes these. One of them, owl, shows what comes later:
+closed forms beside the declaration, which judges them (`mklopt.check_formulation`).
 
     k_support     min ½ Σ u²/θ over 0 ≤ θ ≤ 1, Σθ ≤ k: half the square of the norm whose
                   unit ball is the hull of unit vectors with k kernels at most
@@ -16,19 +17,23 @@ written here, and every solver that takes any formulation takes these.
     prior_l1      Σ u_m / prior_m: kernels that are believed in are cheaper
 
 References: Argyriou et al. (2012); Bogdan et al. (2015); Simon et al. (2013); Jacob et
-al. (2009).
+al. (2009); Bach (2013), Learning with submodular functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from .formulations.base import Declared, formulation, variational
+from .formulations.base import Declared, Formulation, formulation, variational
+from .formulations.norms import ratio
 
+Array = np.ndarray
+ROUNDING = 1e-13  # gains below this part of what is summed are none
 Groups = Sequence[Sequence[int]]
 
 
@@ -43,24 +48,93 @@ def k_support(k: int) -> Declared:
     return k_support_norm
 
 
-def owl(lam: Sequence[float] | np.ndarray) -> Declared:
-    """Σ λ_i u_(i) with u sorted downwards: sums of the largest, one for each step of λ.
+@dataclass(frozen=True)
+class OrderedWeightedL1(Formulation):
+    """Σ λ_i u_(i), and its operators: M² inequalities are slow to solve numerically.
 
-    Steps are what it costs: equal neighbours in λ make it quick.
+    It is the Lovász extension of F(S) = λ_1 + … + λ_|S|. So kernels of equal u share
+    their λ, Ω* is 0 where no set has Σ_S v > F(S), and prox cuts sets by sorting.
+    Reference: Bach (2013), chapter 9.
     """
-    import cvxpy as cp
 
+    lam: tuple[float, ...]
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        return cp.dotsort(u, np.array(self.lam))
+
+    def validate(self, M: int) -> None:
+        if len(self.lam) != M:
+            raise ValueError(
+                f"owl: lam has {len(self.lam)} numbers, the stack {M} kernels; give "
+                "one number for each"
+            )
+
+    def __repr__(self) -> str:
+        steps = [f"{value:.3g}" for value in self.lam]
+        shown = steps if len(steps) <= 4 else [*steps[:2], "…", steps[-1]]
+        return f"owl([{', '.join(shown)}])"
+
+    def value(self, u: Array) -> float:
+        return float(np.sort(u)[::-1] @ self.lam)
+
+    def conjugate(self, v: Array) -> float:
+        return 0.0 if self.reach(v) >= 1 else np.inf
+
+    def reach(self, v: Array) -> float:
+        """F(S)/Σ_S v at its smallest: S has the largest v, one, two, … of them."""
+        sums, allowed = np.cumsum(np.sort(v)[::-1]), np.cumsum(self.lam)
+        over = sums > allowed
+        return float(np.min(allowed[over] / sums[over], initial=1.0))
+
+    def weights(self, u: Array) -> Array:
+        _, level = np.unique(-u, return_inverse=True)  # from the longest down
+        lam = np.bincount(level, np.array(self.lam)[np.argsort(np.argsort(-u))])
+        return ratio(u, (lam / np.bincount(level))[level])
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        z = np.empty(len(u))
+        for level, S in self._levels(u, np.broadcast_to(1 / np.asarray(step), u.shape)):
+            z[S] = max(level, 0.0)
+        return z
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        """Kernels at one level move together, by the mean of their moves."""
+        w = np.broadcast_to(1 / np.asarray(step), u.shape)
+        J = np.zeros((len(u), len(u)))
+        for _, S in self._levels(u, w):
+            J[np.ix_(S, S)] = w[S] / np.sum(w[S])
+        used = np.flatnonzero(self.prox(u, step) > 0)
+        return J[np.ix_(used, used)]
+
+    def _levels(self, u: Array, w: Array) -> Iterator[tuple[float, Array]]:
+        """The levels of prox, and the kernels at each; w is one over the step.
+
+        If all of S were at one level, it would be this. Those that gain by leaving it
+        upwards are the set that minimizes F(T) − Σ_T w (u − level) over T ⊂ S.
+        """
+        lam, todo = np.array(self.lam), [(0, np.arange(len(u)))]
+        while todo:
+            first, S = todo.pop()
+            price = lam[first : first + len(S)]
+            level = float((w[S] @ u[S] - np.sum(price)) / np.sum(w[S]))
+            S = S[np.argsort(-w[S] * (u[S] - level), kind="stable")]
+            cost = np.cumsum(price - w[S] * (u[S] - level))[:-1]
+            cut = int(np.argmin(cost)) + 1 if len(cost) else 0
+            size = np.sum(price) + w[S] @ np.abs(u[S])
+            if cut and cost[cut - 1] < -ROUNDING * size:
+                todo += [(first, S[:cut]), (first + cut, S[cut:])]
+            else:
+                yield level, S
+
+
+def owl(lam: Sequence[float] | np.ndarray) -> OrderedWeightedL1:
+    """Σ λ_i u_(i) with u sorted downwards, one λ for each kernel."""
     price = np.array(lam, float)
     if np.any(np.diff(price) > 0) or np.any(price < 0) or not np.any(price):
         raise ValueError(f"lam = {lam!r}: give weights ≥ 0 in decreasing order")
-    steps = price - np.append(price[1:], 0.0)
-
-    @formulation
-    def ordered_weighted_l1(u: Any) -> Any:
-        places = np.flatnonzero(steps)
-        return sum(steps[k] * cp.sum_largest(u, k + 1) for k in places)
-
-    return ordered_weighted_l1
+    return OrderedWeightedL1(tuple(price.tolist()))
 
 
 def sparse_group(groups: Groups, a: float = 0.5) -> Declared:

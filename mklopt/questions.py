@@ -259,7 +259,7 @@ def _imported(path: str) -> Any:
         missing = isinstance(error, ModuleNotFoundError) and error.name == module
         said = f"{type(error).__name__}: {error}"
         raise ValueError(
-            f"there is no module {module!r} here or installed"
+            f"there is no module {module!r} here or installed; run this in its folder"
             if missing or not module
             else f"importing {module} raised {said}"
         ) from None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .figures import done, look, panels, styled
+from .latex import pgf
 from .tables import latex
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def draw(race: Race, path: str | os.PathLike | None = None) -> Any:
     axes[3].set(xlabel="seconds", ylabel="kernels in use", ylim=(0, None))
     _weights(axes[4], min(runs, key=lambda run: run.time_to(race.tol)))
     _profile(axes[5], race) if many else axes[5].set_visible(False)
-    figure.suptitle(runs[0].result.trace.about["problem"], fontsize=9)
+    title = runs[0].result.trace.about["problem"]
+    short = re.sub(r"\d+\.\d{5,}", lambda long: f"{float(long[0]):.4g}", title)
+    figure.suptitle(short, fontsize=9)
     figure.tight_layout()
     return done(figure, path)
 
@@ -105,8 +108,7 @@ def save(race: Race, folder: str | os.PathLike) -> list[str]:
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
     figure = draw(race, home / "race")
-    if shutil.which("xelatex") or shutil.which("pdflatex"):  # PGF measures text with it
-        figure.savefig(home / "race.pgf")
+    pgf(figure, home / "race.pgf")  # where TeX is installed
     race.to_frame().to_csv(home / "traces.csv", index=False)
     (home / "table.tex").write_text(latex(race.table()), encoding="utf-8")
     (home / "redraw.py").write_text(SCRIPT, encoding="utf-8")

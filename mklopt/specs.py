@@ -43,6 +43,8 @@ def read_formulation(text: str) -> Formulation:
         return kind(*values, **{str(k.arg): _literal(k.value) for k in call.keywords})
     except (SyntaxError, AssertionError, TypeError, ValueError) as error:
         said = str(error).replace(f"{kind.__name__}.__init__()", kind.__name__)
+        takes = ", ".join(field.name for field in dataclasses.fields(kind))
+        said += f"; it takes {takes or 'nothing'}" * isinstance(error, TypeError)
         raise ValueError(f"formulation {text!r} cannot be read: {said}") from None
 
 

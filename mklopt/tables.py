@@ -8,21 +8,7 @@ from dataclasses import fields
 from rich.box import SIMPLE
 from rich.table import Table
 
-WORDS = r"""
-≤ \le ≥ \ge ≠ \ne ≈ \approx ∞ \infty × \times · \cdot − - ± \pm → \to ↔ \leftrightarrow
-∈ \in Σ \Sigma Π \Pi √ \surd ‖ \| ℓ \ell ½ \frac12 ² ^2 ³ ^3 ¹ ^1 ⁻ ^{-} ᵀ ^{\top} ₀ _0
-₁ _1 ₂ _2 ′ ' ∇ \nabla ∂ \partial ⟨ \langle ⟩ \rangle Ω \Omega Γ \Gamma Φ \Phi Δ \Delta
-α \alpha β \beta γ \gamma δ \delta ε \varepsilon ζ \zeta η \eta θ \theta κ \kappa
-λ \lambda μ \mu ξ \xi ρ \rho σ \sigma τ \tau φ \varphi ψ \psi ⪰ \succeq ≻ \succ < <
-> > | |
-"""
-SIGNS = {c: "\\" + c for c in "_&%#${}"}
-SIGNS |= {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
-SIGNS |= {sign: f"${word}$" for sign, word in zip(*[iter(WORDS.split())] * 2)}
+from .latex import escaped
 
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
@@ -60,11 +46,6 @@ def latex(table: Table) -> str:
     )
     body = [rows[0] + r" \\ \hline", *(row + r" \\" for row in rows[1:])]
     return "\n".join([rf"\begin{{tabular}}{{{form}}}", *body, r"\end{tabular}", ""])
-
-
-def escaped(text: str) -> str:
-    """Text as LaTeX wants it: its own signs escaped, mathematics in its own mode."""
-    return "".join(SIGNS.get(c, c) for c in text)
 
 
 def shown(part: object, name: str = "") -> str:

@@ -30,6 +30,9 @@ def files(tmp_path_factory):
     L = rng.normal(size=(3, 30, 5))
     np.savez(folder / "kernels.npz", K=L @ L.transpose(0, 2, 1), y=y)
     np.savez(folder / "neither.npz", Z=X)
+    np.savez(folder / "oblong.npz", K=np.ones((2, 30, 29)), y=y)
+    np.savez(folder / "short.npz", X=X[:20], y=y)
+    np.savez(folder / "holes.npz", X=np.where(X > 1, np.nan, X), y=y)
     return folder
 
 
@@ -79,7 +82,10 @@ def test_what_is_not_reached_has_another_exit_code(files):
     [
         (["sonarr"], "did you mean sonar"),
         (["missing.npz"], "missing.npz cannot be read"),
+        (["notes.txt"], "a file of your own ends in .npz"),
         (["wdbc", "--formulation", "lq"], "formulation 'lq' is not known"),
+        (["wdbc", "--formulation", "lp:q=2"], "argument 'q'; it takes p"),
+        (["wdbc", "--samples", "20", "--save", "/proc/x/y"], "/proc/x cannot be"),
         (["wdbc", "--loss", "hing"], "loss = 'hing' is not known"),
         (["wdbc", "--kernels", "rbf"], "kernel 'rbf' is not known"),
         (["wdbc", "--C", "-1", "--samples", "20"], "C must be positive"),
@@ -99,6 +105,13 @@ def test_a_file_with_other_arrays_is_explained(files):
     assert done.exit_code == 2 and "has the arrays Z" in done.output
     done = mklopt_("solve", str(files / "kernels.npz"), "--kernels", "linear")
     assert done.exit_code == 2 and "leave out --kernels" in done.output
+    for name, said in [
+        ("oblong", "K is (2, 30, 29) for 30 labels y; it must be (M, n, n)"),
+        ("short", "X is (20, 4) for 30 labels y; it must be (n, d)"),
+        ("holes", "X has missing or infinite values"),
+    ]:
+        done = mklopt_("solve", str(files / f"{name}.npz"))
+        assert done.exit_code == 2 and said in done.output
 
 
 def test_losses_follow_the_labels():

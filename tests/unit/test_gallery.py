@@ -121,6 +121,33 @@ def test_a_budget_on_the_weights_is_lp_norm_mkl():
         mklopt.variational(3)
 
 
-def test_weights_of_owl_must_decrease():
+def test_weights_of_owl_must_decrease_and_be_as_many_as_kernels():
     with pytest.raises(ValueError, match="decreasing order"):
         gallery.owl([1.0, 2.0])
+    with pytest.raises(ValueError, match="one number for each"):
+        problem(gallery.owl([2.0, 1.0]))
+
+
+@pytest.mark.parametrize("lam", [[2, 1.5, 1, 0.5], [1, 1, 0, 0], np.linspace(3, 0, 9)])
+def test_closed_forms_of_owl_agree_with_its_declaration(lam):
+    report = mklopt.check_formulation(gallery.owl(lam), M=len(lam))
+    assert report.passed, report
+    assert {"prox", "conjugate", "weights"} <= {
+        row.operator for row in report.rows if row.closed
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("digits", [1, 16])
+def test_prox_of_owl_is_optimal_for_many_kernels_and_steps_of_any_size(seed, digits):
+    """Ω(z) = ⟨g, z⟩ and Ω*(g) = 0 for g = (u − z)/step; digits = 1 has many ties."""
+    rng = np.random.default_rng(seed)
+    u = np.round(rng.uniform(0, 3, 100), digits)
+    step = rng.uniform(0.01, 2.0, 100)
+    owl = gallery.owl(np.sort(rng.uniform(0, 2, 100))[::-1])
+    z = owl.prox(u, step)
+    g = (u - z) / step
+    assert 0 < np.count_nonzero(z) < 100
+    assert owl.value(z) == pytest.approx(g @ z, rel=1e-11)
+    assert owl.conjugate(np.maximum(g, 0.0) * (1 - 1e-11)) == 0.0
+    assert owl.conjugate(np.maximum(g, 0.0) * (1 + 1e-9)) == np.inf

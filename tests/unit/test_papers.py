@@ -17,7 +17,6 @@ from rich.console import Console
 from mklopt import paper_run, papers
 from mklopt.papers import Finding, NotACheckout, Scale, decide
 from mklopt.rates import Verdict
-from mklopt.tables import escaped
 
 TOY = '''"""Claims about squares."""
 import time
@@ -208,7 +207,3 @@ def test_wrong_names_get_one_sentence(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(papers, "ROOT", tmp_path / "elsewhere")
     with pytest.raises(NotACheckout, match="run this in a checkout"):
         papers.known()
-
-
-def test_latex_has_its_own_signs():
-    assert escaped("50 % of ‖w‖² ≤ 1_0") == r"50 \% of $\|$w$\|$$^2$ $\le$ 1\_0"

@@ -351,6 +351,12 @@ def test_the_command_line(tmp_path):
     call = lambda path: CliRunner().invoke(main, ["verify", str(path)])  # noqa: E731
     assert call(good).exit_code == 0 and "≤ f* ≤" in call(good).output
     assert call(bad).exit_code == 2 and "refused: " in call(bad).output
+    found = CliRunner().invoke(main, ["verify", str(good), "--json"])
+    assert found.exit_code == 0 and json.loads(found.output)["proved"]
+    found = CliRunner().invoke(main, ["verify", str(bad), "--json"])
+    assert found.exit_code == 2 and "hash" in json.loads(found.output)["reason"]
+    found = CliRunner().invoke(main, ["verify", str(tmp_path), "--json"])
+    assert found.exit_code == 2 and "is a folder" in found.output
     missing = call(tmp_path / "none.cert")
     assert missing.exit_code == 2 and "refused: " in missing.output
 

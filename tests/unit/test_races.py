@@ -105,6 +105,9 @@ def test_the_command_line_writes_the_same(tmp_path):
     assert (tmp_path / "out" / "race.pdf").exists()
     wrong = CliRunner().invoke(main, ["race", "--data", "wdbc", "--solvers", "fast"])
     assert wrong.exit_code == 2 and "fast" in wrong.output
+    words = ["race", "--data", "wdbc", "--solvers", "auto", "--seeds", "x"]
+    wrong = CliRunner().invoke(main, words)
+    assert wrong.exit_code == 2 and "such as 0,1,2" in wrong.output
 
 
 def test_mistakes_are_explained():

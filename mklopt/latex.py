@@ -1,0 +1,101 @@
+r"""Text and figures that any LaTeX takes, pdflatex without packages among them.
+
+    escaped("5% of ‖w_1‖²")   special characters escaped, mathematics in \ensuremath
+    pgf(figure, path)         a figure as PGF: \usepackage{pgf}, \input{path}
+
+Matplotlib writes PGF with the letters it was given, an undefined \mathdefault, and the
+folders of its fonts; here letters are escaped first, the rest is put right afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+SPECIAL = {
+    **{c: "\\" + c for c in "_&%#${}"},
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "–": "--", "—": "---", "…": r"\ldots{}", "’": "'", "“": "``", "”": "''",
+    "\xa0": "~", "<": r"\ensuremath{<}", ">": r"\ensuremath{>}", "|": r"\ensuremath{|}",
+}  # fmt: skip
+SIGNS = {
+    "ℓ": r"\ell", "‖": r"\|", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx",
+    "·": r"\cdot", "×": r"\times", "±": r"\pm", "−": "-", "∞": r"\infty", "√": r"\surd",
+    "∈": r"\in", "⊂": r"\subset", "∂": r"\partial", "∇": r"\nabla", "→": r"\to",
+    "⟨": r"\langle", "⟩": r"\rangle", "∗": "*", "°": r"^\circ", "∑": r"\sum",
+    "∏": r"\prod", "⪰": r"\succeq", "′": "'", "∘": r"\circ",
+}  # fmt: skip
+ACCENTS = {"\u0302": r"\hat", "\u0303": r"\tilde", "\u0304": r"\bar", "\u0307": r"\dot"}
+# Greek capitals that look Latin have no command of their own.
+CAPITALS = (
+    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi",
+    "Omega",
+)  # fmt: skip
+TEX = ("pdflatex", "xelatex", "lualatex")
+
+
+def escaped(text: str) -> str:
+    """Text as LaTeX takes it; what it has no word for becomes a question mark."""
+    parts = re.findall(".[\u0300-\u036f]?", unicodedata.normalize("NFC", text))
+    return "".join(_letter(part) for part in parts)
+
+
+def _letter(part: str) -> str:
+    letter, accent = part[0], part[1:]
+    if accent in ACCENTS:
+        return rf"\ensuremath{{{ACCENTS[accent]}{{{_sign(letter)}}}}}"
+    if letter in SPECIAL:
+        return SPECIAL[letter]
+    # What pdflatex knows of UTF-8 by itself: Latin letters with their accents.
+    known = letter.isascii() or (letter.isalpha() and 0xC0 <= ord(letter) < 0x180)
+    return letter if known else rf"\ensuremath{{{_sign(letter)}}}"
+
+
+def _sign(letter: str) -> str:
+    """One character inside mathematics."""
+    if letter in SIGNS or letter.isascii():
+        return SIGNS.get(letter, letter)
+    name = unicodedata.name(letter, "")
+    if found := re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER (\w+)", name):
+        word = found[2].lower().replace("lamda", "lambda")
+        word = word if found[1] == "SMALL" else word.capitalize()
+        return "\\" + word if found[1] == "SMALL" or word in CAPITALS else word[0]
+    kind, _, codes = unicodedata.decomposition(letter).partition(" ")
+    plain = [_sign(chr(int(code, 16))) for code in codes.split()]
+    if kind == "<fraction>":
+        return rf"\frac{{{plain[0]}}}{{{plain[-1]}}}"
+    lifted = {"<super>": "^", "<sub>": "_"}.get(kind)
+    return rf"{lifted}{{{''.join(plain)}}}" if lifted else "?"
+
+
+def pgf(figure: Any, path: Path) -> bool:
+    """Write a figure as PGF; False where no TeX is installed, which measures text."""
+    import matplotlib
+    from matplotlib.text import Text
+
+    system = next((name for name in TEX if shutil.which(name)), None)
+    if system is None:
+        return False
+    before = [(text, text.get_text()) for text in figure.findobj(Text)]
+    try:
+        for text, words in before:
+            text.set_text(_outside_mathematics(words))
+        with matplotlib.rc_context({"pgf.texsystem": system, "pgf.rcfonts": False}):
+            figure.savefig(path, backend="pgf", bbox_inches="tight")
+    finally:
+        for text, words in before:
+            text.set_text(words)
+    lines = path.read_text(encoding="utf-8").replace(
+        r"\begingroup%", "\\begingroup%\n\\providecommand{\\mathdefault}[1]{#1}%", 1
+    )
+    path.write_text(lines, encoding="utf-8")
+    return True
+
+
+def _outside_mathematics(text: str) -> str:
+    r"""Escape what stands outside of $…$, where Matplotlib has its own."""
+    parts = re.split(r"(\$[^$]*\$)", text)
+    return "".join(part if k % 2 else escaped(part) for k, part in enumerate(parts))
