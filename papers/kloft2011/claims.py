@@ -99,8 +99,8 @@ def the_penalized_and_the_constrained_form_have_the_same_solutions(
     return decide(max(f, shape) <= AGREE, words, decision=f, weights=shape)
 
 
-def monotone_norms(M: int) -> list[tuple[Formulation, Callable, Callable]]:
-    """Formulations with a norm of θ that grows with each weight: dual norm, norm."""
+def growing(M: int) -> list[tuple[Formulation, Callable, Callable]]:
+    """Norms of θ whose dual norms grow with each entry: with the dual, and the norm."""
     prior, E = 1 + np.arange(M) / M, toeplitz(M)
     back = np.linalg.inv(E)
     weighted = WeightedLpNorm(2.0, prior)
@@ -121,15 +121,14 @@ def toeplitz(M: int) -> Array:
 
 
 @claim("kloft2011", "Section 2.3 (D)", wrong="the norm in place of its dual norm")
-def one_dual_serves_all_losses_and_monotone_norms(
-    scale: Scale, wrong: bool = False
-) -> Finding:
+def one_dual_serves_all_losses_and_norms(scale: Scale, wrong: bool = False) -> Finding:
     """The dual of (P) is −C Σ V*(−α_i/C) − ½ ‖(αᵀK_mα)_m‖_*, for every convex loss and
-    every norm of θ. Here: for norms that grow with each weight; section 3.6 has others.
+    every norm of θ. Here for norms whose dual norm grows with each entry, as that of
+    ℓp does; section 3.6 has others.
     """
     off, best, rng = 0.0, -INF, scale.rng("dual")
     for loss in ("hinge", "squared", "logistic"):
-        for formulation, dual, own in monotone_norms(setting(scale).grams.M):
+        for formulation, dual, own in growing(setting(scale).grams.M):
             problem = setting(scale, loss, formulation)
             size, f = own if wrong else dual, solve_sharply(problem).upper
             draws = rng.normal(size=(20, problem.grams.n))
