@@ -627,7 +627,7 @@ def block_norms_above_2_are_solved_by_the_same_wrapper(
     ends = [eq_31(setting(scale, "hinge", BlockNorm(q)), q, how) for q, how in ways]
     how = {True: "as printed", False: "rightly normalized"}
     words = "; ".join(
-        f"q = {q:g}, {how[printed]}: gap {gap:.1e}, weights up to {ratio:.1e} apart"
+        f"q = {q:g}, {how[printed]}: gap {gap:.1e}, weights in ratios to {ratio:.0e}"
         for (q, printed), (gap, ratio) in zip(ways, ends)
     )
     gaps = [gap for gap, _ in ends]
