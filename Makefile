@@ -1,6 +1,6 @@
 # make install | test | test-all | certify | lint | bench | bench-certificate | bench-wrappers | bench-spicy |
 #      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | bench-operators | bench-estimators |
-#      contract | docs
+#      contract | papers | docs
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -11,7 +11,7 @@ JOBS   ?= 2
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
 .PHONY: install test test-all certify lint bench bench-certificate bench-wrappers bench-spicy bench-vskl \
-        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators bench-estimators contract docs clean
+        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators bench-estimators contract papers docs clean
 
 install: $(STAMP)
 
@@ -80,6 +80,10 @@ bench-lazy: install
 
 bench-multiclass: install
 	$(ONE) $(BIN)/python -m mklopt.bench_multiclass $(ARGS)
+
+# Claims checked and figures redrawn, all five papers; pages in papers/<key>/README.md. ARGS=--full: their sizes.
+papers: install
+	$(ONE) $(BIN)/mklopt paper all --jobs $(JOBS) $(ARGS)
 
 # Runs the code on every page; needs no network. Open docs-out/index.html.
 docs: install

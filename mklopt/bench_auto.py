@@ -331,6 +331,7 @@ def number(x: float) -> str:
     return "" if math.isnan(x) else f"{x:.1f}" if x < 100 else f"{x:.0f}"
 
 
+@figures.styled
 def draw(rows: list[Row], grown: list[Growth]) -> list:
     figure, axes = figures.panels(4, height=3.4)
     draw_ratios(axes[0], [r for r in rows if r.who == "auto"])

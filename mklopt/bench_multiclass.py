@@ -51,6 +51,7 @@ def solved(problem: Problem, tol: float = 1e-8) -> tuple[Result, OneVsRest]:
     return together, apart
 
 
+@figures.styled
 def draw(problem: Problem, together: Result, apart: OneVsRest) -> list:
     """Kernels above, weights below, as in figure 1."""
     figure, axes = figures.panels(8, columns=4, height=3.4)

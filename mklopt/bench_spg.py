@@ -81,16 +81,26 @@ class Task:
             price = Total() if p == 1 else SquaredNorm(p)
             self.problem = KernelFamilyProblem(inputs, y, "hinge", price, C_PRODUCT)
 
+    def end(self, solver: str, **options: Any) -> Any:
+        """The result of one solver; options are its switches and limits."""
+        if self.kind == "product":
+            return gmkl.solve(self.problem, solver, tol=1e-2, **options)
+        return solve(self.problem, solver, tol=1e-3, **options)
+
+    @property
+    def unit(self) -> float:
+        """W over the objective of the problem that is solved."""
+        return float(np.sqrt(2)) if (self.kind, self.p) == ("sum", 1.0) else 1.0
+
     def run(self, solver: str, **switches: Any) -> Run:
         if self.kind == "product":
-            end: Any = gmkl.solve(self.problem, solver, tol=1e-2, max_iter=10**6,
-                                  time_limit=LIMIT, **switches)  # fmt: skip
+            end = self.end(solver, max_iter=10**6, time_limit=LIMIT, **switches)
             h = end.history
             cost = (h["svm_solves"][-1], h["seconds"][-1], end.value)
             path = (h["svm_solves"], np.minimum.accumulate(h["value"]))
             return Run(*cost, end.status == "stationary", -np.inf, path)
-        end = solve(self.problem, solver, tol=1e-3, time_limit=LIMIT, **switches)
-        trace, scale = end.trace, np.sqrt(2) if self.p == 1 else 1.0
+        end = self.end(solver, time_limit=LIMIT, **switches)
+        trace, scale = end.trace, self.unit
         cost = (trace.last("svm_solves"), trace.last("seconds"),
                 scale * end.certificate.primal)  # fmt: skip
         path = (trace.svm_solves, scale * np.minimum.accumulate(trace.primal))
@@ -207,6 +217,7 @@ def ablation(name: str, console: Console) -> None:
     console.print(out)
 
 
+@figures.styled
 def draw(found: dict, sets: list[str]) -> None:
     draw_ratios(found, sets)
     draw_descent(found, "sonar" if "sonar" in sets else sets[-1])

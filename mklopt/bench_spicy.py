@@ -105,6 +105,7 @@ def table(rows: list[Row]) -> Table:
     return out
 
 
+@figures.styled
 def draw(rows: list[Row]) -> list:
     figure, (left, right) = figures.panels(2, height=3.2)
     for place, (solver, loss) in enumerate(dict.fromkeys(row[:2] for row in rows)):

@@ -40,9 +40,11 @@ TOL, LIMIT, C = 1e-3, 30.0, 1000.0
 Runs = dict[tuple[str, int, str], list[tuple[float, float, bool]]]
 
 
-def problems(name: str, count: int, seed: int) -> dict[str, Problem]:
+def problems(
+    name: str, count: int, seed: int, share: float = 0.7
+) -> dict[str, Problem]:
     """The same problem as each solver wants it: one group, or the simplex."""
-    train, _ = data.load(name).split(0.7, seed=seed)
+    train, _ = data.load(name).split(share, seed=seed)
     family = kernels.gaussians(np.logspace(-1, 1.3, count), "single")
     grams = family.fit(train.standardized().X, normalize="unit_trace").grams()
     one = VSKL((tuple(range(grams.M)),), 1.0)
@@ -86,6 +88,7 @@ def table(runs: Runs, splits: int) -> Table:
     return out
 
 
+@figures.styled
 def draw(runs: Runs, sets: list[str]) -> None:
     """Figures 1 (time) and 2 (SVM calls) of the paper: means, and the middle 80 %."""
     for place, name, label in ((0, "vskl-time", "seconds"), (1, "vskl-svms", "SVMs")):

@@ -1,4 +1,4 @@
-"""The command line: `mklopt certify | check | derive | list | race | solve | verify`.
+"""The command line: `mklopt certify | check | derive | list | paper | race | …`.
 
 Every command is a thin shell around a function that a script can call as well.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from .cli_paper import paper
 from .cli_race import race
 from .cli_solve import sentence, solve
 
@@ -19,6 +20,7 @@ def main() -> None:
     """Multiple kernel learning: declared once, solved fast, certified."""
 
 
+main.add_command(paper)
 main.add_command(race)
 main.add_command(solve)
 

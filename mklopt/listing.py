@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -75,16 +74,15 @@ def _data_sets() -> dict[str, str]:
 
 
 def _papers() -> dict[str, str]:
-    """The papers that solvers name as their reference, and the solvers."""
+    """What each paper is; without a checkout, the solvers that name it."""
+    from .papers import NotACheckout, known, load
     from .solvers import solvers
 
-    found: dict[str, list[str]] = {}
+    try:
+        return {key: load(key).about for key in known()}
+    except NotACheckout:
+        found: dict[str, list[str]] = {}
     for name, solver in solvers().items():
         for key in re.findall(r"[a-z]+\d{4}", solver.reference):
             found.setdefault(key, []).append(name)
-    folder = Path(__file__).resolve().parents[1] / "papers"
-    kept = {path.name for path in folder.glob("*") if path.is_dir()}
-    for key in kept - {"__pycache__"}:
-        found.setdefault(key, [])
-    return {key: f"solvers {', '.join(names)}" if names else "claims and figures"
-            for key, names in sorted(found.items())}  # fmt: skip
+    return {key: f"solvers {', '.join(found[key])}" for key in sorted(found)}

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .figures import COLOURS, done, look, panels
+from .figures import COLOURS, done, look, panels, styled
 from .kernels import alignment as alignments
 from .kernels import target_alignment
 from .paths import Path as SolutionPath
@@ -29,6 +29,7 @@ SHOWN = 30  # bars, at most
 LABELLED = 6  # curves with a name of their own
 
 
+@styled
 def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) -> Any:
     """Kernel weights, largest first; classes of one-against-the-rest side by side."""
     theta, names = _weights_of(given, names)
@@ -51,6 +52,7 @@ def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) 
     return _done(figure, path)
 
 
+@styled
 def weight_path(
     given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
 ) -> Any:
@@ -63,6 +65,7 @@ def weight_path(
     return _done(figure, path)
 
 
+@styled
 def regularization_path(
     given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
 ) -> Any:
@@ -78,6 +81,7 @@ def regularization_path(
     return _done(figure, path)
 
 
+@styled
 def alignment(
     grams: Any,
     y: Any = None,
@@ -105,6 +109,7 @@ def alignment(
     return _done(figure, path)
 
 
+@styled
 def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
     """Regions of a classifier on two features; f = −1, 0, 1 for two classes."""
     X = np.asarray(X, float)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .figures import done, look, panels
-from .latex import escaped, pgf
+from .figures import done, look, panels, styled
+from .latex import pgf
+from .tables import latex
 
 if TYPE_CHECKING:
     from .races import Race, Run
@@ -36,6 +37,7 @@ figure.savefig("redrawn.pdf", bbox_inches="tight")
 '''
 
 
+@styled
 def draw(race: Race, path: str | os.PathLike | None = None) -> Any:
     """Six panels for the first problem; profiles in the last where there are many."""
     problem, many = race.problems[0], len(race.problems) > 1
@@ -101,16 +103,6 @@ def _profile(axis: Any, race: Race) -> None:
     axis.set_ylabel(f"share of problems, gap {race.tol:g}")
 
 
-def latex(race: Race) -> str:
-    """The table of a race for a paper."""
-    table = race.table()
-    columns = [[str(c.header), *map(str, c.cells)] for c in table.columns]
-    rows = [" & ".join(escaped(cell) for cell in row) for row in zip(*columns)]
-    form = "".join("r" if c.justify == "right" else "l" for c in table.columns)
-    body = [rows[0] + r" \\ \hline", *(row + r" \\" for row in rows[1:])]
-    return "\n".join([rf"\begin{{tabular}}{{{form}}}", *body, r"\end{tabular}", ""])
-
-
 def save(race: Race, folder: str | os.PathLike) -> list[str]:
     """Everything a paper needs of a race; the names of what was written."""
     home = Path(folder)
@@ -118,6 +110,6 @@ def save(race: Race, folder: str | os.PathLike) -> list[str]:
     figure = draw(race, home / "race")
     pgf(figure, home / "race.pgf")  # where TeX is installed
     race.to_frame().to_csv(home / "traces.csv", index=False)
-    (home / "table.tex").write_text(latex(race), encoding="utf-8")
+    (home / "table.tex").write_text(latex(race.table()), encoding="utf-8")
     (home / "redraw.py").write_text(SCRIPT, encoding="utf-8")
     return sorted(path.name for path in home.iterdir())

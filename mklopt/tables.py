@@ -8,6 +8,8 @@ from dataclasses import fields
 from rich.box import SIMPLE
 from rich.table import Table
 
+from .latex import escaped
+
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
     """An empty table: columns of words to the left, of numbers to the right."""
@@ -32,6 +34,18 @@ def markdown(table: Table) -> str:
     marks = ["--:" if c.justify == "right" else "---" for c in table.columns]
     lines.insert(1, f"|{'|'.join(marks)}|")
     return "\n".join(lines)
+
+
+def latex(table: Table) -> str:
+    """A table as it is written in LaTeX."""
+    columns = [[str(c.header), *map(str, c.cells)] for c in table.columns]
+    rows = [" & ".join(map(escaped, row)) for row in zip(*columns, strict=True)]
+    form = "".join(
+        "r" if c.justify == "right" else r"p{0.3\linewidth}" if long else "l"
+        for c, long in zip(table.columns, (max(map(len, c)) > 40 for c in columns))
+    )
+    body = [rows[0] + r" \\ \hline", *(row + r" \\" for row in rows[1:])]
+    return "\n".join([rf"\begin{{tabular}}{{{form}}}", *body, r"\end{tabular}", ""])
 
 
 def shown(part: object, name: str = "") -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from .figures import COLOURS, done, panels
+from .figures import COLOURS, done, panels, styled
 from .formulations import Formulation
 from .formulations.epigraph import DerivationError
 
@@ -28,6 +28,7 @@ Array = np.ndarray
 FAR = 1e3  # where a ball is cut off that goes on for ever
 
 
+@styled
 def draw(found: Inspection, path: str | os.PathLike | None = None) -> Any:
     """The picture of an inspected formulation; written to a path, if there is one."""
     if not found.increasing or found.M not in (2, 3):

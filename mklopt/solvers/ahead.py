@@ -3,9 +3,9 @@
 Both work on x = log θ and look for a zero of r(x) = log reweight(θ, v(θ)) − x.
 
 Newton. v depends on θ through the machine: with G = ∂²J/∂θ² (wrapper.py),
-∂ log v_m / ∂x_l = −θ_l G_ml / v_m²; the rest are the elasticities of `reweight`. One
-product with every kernel per step, and quadratic convergence where the free coordinates
-of the machine no longer change. For sparse formulations the kernels in use change until
+∂ log v_m / ∂x_l = −θ_l G_ml / v_m²; with log v linear in x, r is known, and its zero is
+where to go. One product with every kernel per step, and quadratic convergence where the
+free coordinates of the machine no longer change. For sparse formulations the kernels in use change until
 the end, and Newton gives way to Anderson.
 
 Anderson. The combination of the last few steps whose linearized residual is smallest
@@ -28,6 +28,7 @@ Array = np.ndarray
 TINY = 1e-300
 CLOSE = 0.5  # the relative gap below which Newton is worth its pass
 MANY = 2000  # kernels above which its linear system is not
+TWICE, FAR = 2, 10.0  # steps on the model of r, and their length in log θ, at most
 
 
 class Ahead:
@@ -64,22 +65,29 @@ class Ahead:
 
 
 def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array):
-    """x − r'(x)⁻¹ r(x) for the kernels in use, `other` for the rest."""
+    """A zero of r if log v were linear, for the kernels in use; `other` for the rest.
+
+    What is known of reweighting is not linearized with it: that saves an iterate.
+    """
     used = np.flatnonzero(share > 1e-6)
-    theta, v = np.exp(x), machine.v
-    curvature = machine.hessian(used)
-    bends = -theta[used] * curvature / v[used][:, None] ** 2  # ∂ log v / ∂x
-    by_theta, by_v = machine.problem.formulation.elasticities(theta, v)
-    inside = np.ix_(used, used)
-    system = by_theta[inside] + by_v[inside] @ bends - np.eye(len(used))
-    try:
-        step = np.linalg.solve(system, (x - image)[used])
-    except np.linalg.LinAlgError:
-        return other
+    inside, formulation = np.ix_(used, used), machine.problem.formulation
+    bends = -np.exp(x[used]) * machine.hessian(used) / machine.v[used][:, None] ** 2
+    z, v = x.copy(), machine.v.copy()
+    for _ in range(TWICE):
+        by_theta, by_v = formulation.elasticities(np.exp(z), v)
+        system = by_theta[inside] + by_v[inside] @ bends - np.eye(len(used))
+        try:
+            step = np.linalg.solve(system, (z - image)[used])
+        except np.linalg.LinAlgError:
+            return other
+        if not np.all(np.isfinite(step)):
+            return other
+        z[used] += np.clip(step, -FAR, FAR)
+        v[used] = machine.v[used] * np.exp(np.clip(bends @ (z - x)[used], -3.0, 3.0))
+        image = np.log(np.maximum(formulation.reweight(np.exp(z), v), TINY))
     target = other.copy()
-    if np.all(np.isfinite(step)):
-        target[used] = x[used] + step
-    return target
+    target[used] = image[used]
+    return target if np.all(np.isfinite(target)) else other
 
 
 class Anderson:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numba import float64, types
+from numba import float32, float64, types
 
 from ..problem import Problem
 from ..storage import READ_ONLY, compiled
@@ -37,6 +37,7 @@ SEARCHES = 20  # evaluations along a step, at most
 FLAT = 0.1  # of the slope at its beginning: flat enough
 LOST = 1.0  # of the last primal value: begin with the last predictions instead
 PAYS = 0.1  # of the gap before: a factor is used again
+SINGLE = 1e5  # of tr RKR: below, a factor in single precision pays, in half the time
 
 
 def machine_for(problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
@@ -173,8 +174,11 @@ class Steep(Machine):
 
     def _refactor(self, R: Array) -> None:
         self.R = R
-        if self._room.shape != self.K.shape:  # fresh memory costs half a factorization
-            self._room = np.empty(self.K.shape)
+        size = float(R**2 @ np.diagonal(self.K))  # λ_max(RKR) is less, λ_min(I + …) 1
+        kind = np.float32 if size < SINGLE else np.float64
+        # fresh memory costs half a factorization
+        if self._room.shape != self.K.shape or self._room.dtype != kind:
+            self._room = np.empty(self.K.shape, kind)
         _system(self.K, R, self._room)
         options = {"overwrite_a": True, "check_finite": False}
         self._factor = scipy.linalg.cho_factor(self._room.T, **options)
@@ -182,8 +186,8 @@ class Steep(Machine):
     def _plain(self, force: Array) -> Array:
         """P force, without the border."""
         R = self.R[:, None]
-        found = scipy.linalg.cho_solve(self._factor, R * force, check_finite=False)
-        return np.asarray(R * found)
+        right = (R * force).astype(self._room.dtype)
+        return R * scipy.linalg.cho_solve(self._factor, right, check_finite=False)
 
     def respond(self, force: Array) -> Array:
         if self._factor is None:
@@ -199,7 +203,7 @@ class Steep(Machine):
         self.move = move
 
 
-@compiled(types.void(READ_ONLY, float64[::1], float64[:, ::1]))
+@compiled(*[types.void(READ_ONLY, float64[::1], t[:, ::1]) for t in (float64, float32)])
 def _system(K, R, out):
     """The lower triangle of I + RKR."""
     for i in range(len(R)):

@@ -64,8 +64,9 @@ def test_every_page_is_in_the_menu_once():
 def test_every_file_that_a_page_names_exists(name):
     text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     rooms = "formulations|mklopt|reference|papers|tests|docs"
+    theirs = ("mklopt/solvers/naive.py", "papers/nobody2026/claims.py")  # a reader's
     for file in re.findall(rf"`((?:{rooms})/[\w/]+\.\w+)`", text):
-        if file != "mklopt/solvers/naive.py":  # what a reader might write
+        if file not in theirs:
             assert (ROOT / file).is_file(), file
 
 

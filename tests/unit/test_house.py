@@ -72,8 +72,9 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path):
     }
     expected = set()
     for room, home in homes.items():
-        files = [*(ROOT / room).glob("*.py"), *(ROOT / room).glob("py.typed")]
-        expected |= {f"{home}/{path.name}" for path in files}
+        for ending in ("*.py", "py.typed", "*.mplstyle"):
+            files = (ROOT / room).glob(ending)
+            expected |= {f"{home}/{path.name}" for path in files}
     stored = (ROOT / "reference" / "stored").iterdir()
     expected |= {f"mklopt/reference/stored/{path.name}" for path in stored}
     pages = (ROOT / "mklopt" / "templates").iterdir()

@@ -1,0 +1,1 @@
+"""Five papers on multiple kernel learning, executable: `mklopt paper KEY`."""

@@ -1,0 +1,360 @@
+"""The figures and tables of the paper, redrawn from the studies of this folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mklopt import figures
+from mklopt.papers import Scale, figure, table
+
+from . import bounds, studies
+from .studies import INF, bayes_error, name
+
+Array = np.ndarray
+HATCHES = ("", "//", "..", "xx", "\\\\")  # told apart in grey
+
+
+def _bands(axis: Any, rows: pd.DataFrame, x: str, y: str, scale_y: float = 1.0) -> None:
+    """One band per norm over the seeds."""
+    for k, (p, part) in enumerate(rows.groupby("p")):
+        values = scale_y * part.pivot_table(index="seed", columns=x, values=y)
+        figures.band(axis, values.columns, values, k, f"ℓ{name(float(p))}")
+
+
+def _short_legend(axis: Any, seeds: int, **more: Any) -> None:
+    """Norms only, and once for all what the bands are."""
+    handles, labels = axis.get_legend_handles_labels()
+    labels = [text.split(" (mean")[0] for text in labels]
+    title = f"mean of {seeds} seeds, {figures.LEVEL:.0%} band"
+    axis.legend(handles, labels, title=title, **more)
+
+
+# ---- section 5.1 --------------------------------------------------------------------
+
+
+@figure("kloft2011", "Figure 1")
+def toy_classes(scale: Scale) -> Any:
+    """The toy data in two dimensions for θ = (1, 0): 100 points of each class, one
+    contour of each Gaussian, and the Bayes boundary. The second feature is noise."""
+    fig, (axis,) = figures.panels(1, columns=1, height=3.0)
+    rng = scale.rng("toy classes")
+    turn = np.linspace(0, 2 * np.pi, 100)
+    for k, side in enumerate((-1.0, 1.0)):
+        points = rng.standard_normal((100, 2)) + np.array([side * studies.RHO, 0.0])
+        look = figures.look(k)
+        shape = {"marker": look["marker"], "color": look["color"]}
+        axis.scatter(
+            *points.T,
+            s=9,
+            alpha=0.6,
+            label=f"class {side:+.0f}".replace("-", "−"),
+            **shape,
+        )
+        ring = np.cos(turn) + side * studies.RHO, np.sin(turn)
+        axis.plot(*ring, color="black", lw=1.0)
+    axis.axvline(0.0, color="black", ls="--", lw=1.0, label="Bayes boundary")
+    axis.set(
+        xlabel="informative feature $x_1$", ylabel="noise feature $x_2$", aspect="equal"
+    )
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig
+
+
+@figure("kloft2011", "Figure 2")
+def toy_errors(scale: Scale) -> Any:
+    """Toy experiment: test error (left), its excess over the Bayes error (middle, log
+    scale) and distance of the weights from the truth (right) against the fraction of
+    noise kernels, for small (above) and large samples (below). Test errors are exact, C
+    is the best of a grid for every norm; the paper used validation and test sets of
+    10,000 points and 250 repetitions."""
+    rows = studies.toy(scale)
+    rows = rows.assign(noise=100 * rows.nu, excess=100 * (rows.error - bayes_error()))
+    fig, axes = figures.panels(6, columns=3, height=2.6)
+    for line, (n, part) in enumerate(rows.groupby("n")):
+        left, middle, right = axes[3 * line : 3 * line + 3]
+        _bands(left, part, "noise", "error", 100.0)
+        left.axhline(100 * bayes_error(), color="black", lw=0.8, ls=":")
+        left.annotate("Bayes", (0, 100 * bayes_error()), fontsize=7, va="top")
+        left.set(ylabel=f"test error in %, n = {n}", ylim=(0, None))
+        for k, (_, own) in enumerate(part.groupby("p")):
+            middle.plot(own.groupby("noise").excess.mean(), **figures.look(k))
+        middle.set(ylabel="excess over Bayes in points", yscale="log")
+        _bands(right, part, "noise", "model_error")
+        right.set(ylabel="model error ‖ζ(θ̂) − ζ(θ)‖", ylim=(0, None))
+        for axis in (left, middle, right):
+            axis.set_xlabel("noise kernels in %")
+        _short_legend(
+            right, part.seed.nunique(), loc="upper left", bbox_to_anchor=(1, 1)
+        )
+    return fig
+
+
+# ---- sections 5.2 to 5.4 ------------------------------------------------------------
+
+
+@figure("kloft2011", "Table 1 as a figure")
+def localization_errors(scale: Scale) -> Any:
+    """1 − MCC, one against the rest, against the norm (axis in 1/p), on stand-ins for
+    the protein localization data: wine and wdbc with Gaussians of four widths on three
+    parts of the features, mfeat with four widths on each of six views, splice with four
+    widths on four windows. For each split and norm the best C, as in the paper."""
+    rows = studies.localization(scale)
+    rows = rows.assign(x=1 / rows.p, loss=100 * (1 - rows.mcc))
+    sets = list(rows.data.unique())
+    fig, axes = figures.panels(len(sets), columns=min(len(sets), 2))
+    ticks = rows.p.unique()[[0, 2, 3, 4, 5, -1]]
+    for k, (axis, which) in enumerate(zip(axes, sets)):
+        part = rows[rows.data == which]
+        values = part.pivot_table(index="seed", columns="x", values="loss")
+        figures.band(
+            axis, values.columns, values, k, f"{which}, {part.M.iloc[0]} kernels"
+        )
+        axis.set_xticks(1 / ticks, [name(p) for p in ticks])
+        axis.invert_xaxis()
+        axis.set(xlabel="norm p (sparse to uniform)", ylabel="1 − MCC in %")
+        axis.legend(loc="best")
+    return fig
+
+
+@table("kloft2011", "Table 1")
+def localization_table(scale: Scale) -> pd.DataFrame:
+    """1 − MCC in % with its standard error over splits, per norm; data sets stand in
+    for plant, nonpl, psortNeg and psortPos (see the figure)."""
+    rows = studies.localization(scale)
+    groups = (100 * (1 - rows.mcc)).groupby([rows.data, rows.p])
+    text = groups.agg(lambda v: f"{v.mean():.2f} ± {v.std() / np.sqrt(len(v)):.2f}")
+    wide = text.unstack("p")
+    wide.columns = [f"ℓ{name(p)}" for p in wide.columns]
+    return wide.loc[rows.data.unique()].reset_index()
+
+
+@figure("kloft2011", "Figure 3")
+def gene_start_curves(scale: Scale) -> Any:
+    """AUC against the number of training samples (left) and kernel weights, scaled to
+    sum 1, at the largest (right). Stand-in for the gene starts: splice sites against
+    other sequences (splice), cubic kernels on the six positions before and after the
+    site, linear ones on three windows further away, spherically normalized."""
+    rows = studies.gene_starts(scale)
+    fig, (left, right) = figures.panels(2, height=3.0)
+    each = rows.drop_duplicates(["n", "seed", "p"])
+    _bands(left, each, "n", "auc")
+    left.set(xlabel="training samples", ylabel="AUC on test points", xscale="log")
+    sizes = rows.n.unique()
+    left.set_xticks(sizes, [f"{n}" for n in sizes], minor=False)
+    left.minorticks_off()
+    _short_legend(left, each.seed.nunique(), loc="lower right")
+    shown = rows[rows.n == rows.n.max()]
+    norms = sorted(shown.p.unique())
+    for k, p in enumerate(norms):
+        means = shown[shown.p == p].groupby("kernel", sort=False).weight.mean()
+        at = np.arange(len(means)) + 0.16 * (k - (len(norms) - 1) / 2)
+        look = {"color": figures.COLOURS[k], "hatch": HATCHES[k], "edgecolor": "white"}
+        right.bar(at, means, 0.15, label=f"ℓ{name(p)}", lw=0.3, **look)
+    right.set_xticks(range(len(means)), [k.replace(" ", "\n") for k in means.index])
+    right.set(ylabel=f"kernel weight, n = {rows.n.max()}")
+    right.legend()
+    return fig
+
+
+def _heat(scale: Scale, which: str) -> Any:
+    rows = studies.alignments(scale)
+    rows = rows[rows.data == which]
+    order = list(rows.kernel.unique())
+    A = rows.pivot(index="kernel", columns="other", values="alignment").loc[
+        order, order
+    ]
+    fit = rows.drop_duplicates("kernel").set_index("kernel").target.loc[order]
+    fig, (left, right) = figures.panels(2, height=3.0)
+    left.grid(False)
+    image = left.imshow(A, vmin=0.0, vmax=1.0, cmap="cividis")
+    for (i, j), v in np.ndenumerate(A.to_numpy()):
+        tone = "black" if v > 0.5 else "white"
+        left.text(j, i, f"{v:.2f}", ha="center", va="center", color=tone, fontsize=7)
+    left.set_xticks(range(len(order)), order, rotation=35, ha="right")
+    left.set_yticks(range(len(order)), order)
+    fig.colorbar(image, ax=left, label="alignment of kernels", shrink=0.85)
+    right.barh(range(len(order)), fit, color=figures.COLOURS[0])
+    right.set_yticks(range(len(order)), order)
+    right.invert_yaxis()
+    right.grid(False, axis="y")
+    right.set(xlabel="alignment with the labels")
+    fig.tight_layout()
+    return fig
+
+
+@figure("kloft2011", "Figure 4")
+def gene_start_alignments(scale: Scale) -> Any:
+    """Centred alignments of the five kernels of figure 3 with each other (left) and
+    with the labels (right). Stand-in for the gene starts: splice."""
+    return _heat(scale, "gene starts")
+
+
+@figure("kloft2011", "Figure 5")
+def network_alignments(scale: Scale) -> Any:
+    """The same for the three kernels of table 2. Stand-in for the gene network: Fourier
+    (fou), Zernike (zer) and morphological (mor) features of handwritten digits (mfeat);
+    labels are the ten digits."""
+    return _heat(scale, "gene network")
+
+
+@table("kloft2011", "Table 2")
+def network_table(scale: Scale) -> pd.DataFrame:
+    """AUC in % of single kernels, of norms, and of norms with all pairwise products,
+    with the standard error over splits; C = 1. Stand-in for the gene network: three
+    views of handwritten digits, one digit against the rest (mfeat)."""
+    rows = studies.network(scale)
+    each = 100 * rows.groupby(["method", "seed"], sort=False).auc.mean()
+    stats = each.groupby("method", sort=False).agg(["mean", "sem"])
+    found = stats.rename(columns={"mean": "AUC in %", "sem": "standard error"})
+    return found.round(2).reset_index()
+
+
+# ---- section 5.5 --------------------------------------------------------------------
+
+
+@figure("kloft2011", "Figure 6")
+def training_times(scale: Scale) -> Any:
+    """Seconds (above) and passes over all kernels (below) to a certified gap of 1e-3,
+    against the number of samples with a fixed number of kernels (left) and against the
+    number of kernels (right); means over seeds, log-log. Odd against even digits as in
+    the paper (MNIST, at most 5,000 of them), Gaussians 2σ² = 1.2^0 … 1.2^(M−1), C = 1,
+    all kernels in memory. Our implementations of all methods, which share one SVM."""
+    rows = studies.times(scale)
+    fig, axes = figures.panels(4, columns=2, height=2.6)
+    fixed_M, fixed_n = rows.groupby("n").M.first().mode()[0], rows.n.mode()[0]
+    sides = (
+        ("n", rows[rows.M.eq(fixed_M)], f"samples n, M = {fixed_M} kernels"),
+        ("M", rows[rows.n.eq(fixed_n)], f"kernels M, n = {fixed_n} samples"),
+    )
+    for column, (x, part, label) in enumerate(sides):
+        for line, y in enumerate(("seconds", "passes")):
+            axis = axes[2 * line + column]
+            for k, method in enumerate(m.label for m in studies.METHODS):
+                means = part[part.method == method].groupby(x)[y].mean()
+                axis.plot(means, label=method, **figures.look(k))
+            axis.set(xscale="log", yscale="log", xlabel=label, ylabel=y)
+            at = sorted(part[x].unique())
+            axis.set_xticks(at, [str(v) for v in at])
+            axis.minorticks_off()
+    axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig
+
+
+# ---- appendix A ---------------------------------------------------------------------
+
+
+def _ball(p: float) -> tuple[Array, Array]:
+    """The unit circle of ‖w‖_q in the plane, q = 2p/(p+1)."""
+    q = 2.0 if p == INF else 2 * p / (p + 1)
+    turn = np.linspace(0, 2 * np.pi, 400)
+    x, y = np.cos(turn), np.sin(turn)
+    size = (np.abs(x) ** q + np.abs(y) ** q) ** (1 / q)
+    return x / size, y / size
+
+
+@figure("kloft2011", "Figure 7")
+def two_cases(scale: Scale) -> Any:
+    """The two cases of appendix A.1 in the plane: the Bayes classifier w (dot), uniform
+    (left) or sparse (right), and the smallest class ‖w‖_{2,q} ≤ C that contains it, for
+    p = 1, 2 and ∞. A uniform truth needs a larger C the smaller p is, a sparse one
+    C = 1."""
+    fig, axes = figures.panels(2, height=3.0)
+    for axis, ones in zip(axes, (2, 1)):
+        for k, p in enumerate((1.0, 2.0, INF)):
+            C = bounds.radius(ones, p)
+            x, y = _ball(p)
+            style = {**figures.look(k), "marker": ""}
+            axis.plot(C * x, C * y, label=f"p = {name(p)}, C = {C:.2f}", **style)
+        axis.plot(1.0, float(ones == 2), "ko", markersize=6, zorder=5)
+        axis.set(aspect="equal", xlabel="$w_1$", ylabel="$w_2$")
+        axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig
+
+
+@figure("kloft2011", "Appendix A.1, examples 1 and 2")
+def examples_of_a1(scale: Scale) -> Any:
+    """What it costs to have a w with s ones among M in the class: the p-dependent term
+    of bound (35) (left) and the measured complexity 2 C R(H^p) itself (right), for
+    C = ‖w‖_q. The bound is flat in p for a uniform w and rises with p for all others;
+    the complexity, free of the surplus log M, is smallest at p = ∞ for a uniform w, at
+    p = 1 for a sparse one, and in between for those in between. Linear kernels of
+    signs, k(x, x) = 1."""
+    rows = bounds.complexities(scale)
+    most = rows.M.max()
+    rows = rows[(rows.kernels == "linear") & rows.M.eq(most)]
+    n, M = int(rows.n.iloc[0]), int(rows.M.iloc[0])
+    fig, axes = figures.panels(2, height=3.0)
+    for k, ones in enumerate((M, M // 4, M // 16, 1)):
+        label = f"s = {ones}" + (" (uniform)" if ones == M else "")
+        bound = [bounds.example_term(n, M, p, ones) for p in rows.p]
+        value = [2 * bounds.radius(ones, p) * v for p, v in zip(rows.p, rows.value)]
+        for axis, term in zip(axes, (bound, value)):
+            axis.plot(1 / rows.p, term, label=label, **figures.look(k))
+    for axis, label in zip(axes, ("term of bound (35)", "2 C R(H$^p$), measured")):
+        axis.set_xticks(1 / rows.p, [name(p) for p in rows.p])
+        axis.invert_xaxis()
+        axis.set(yscale="log", xlabel="norm p (sparse to uniform)", ylabel=label)
+    axes[1].legend(title=f"M = {M}, n = {n}", loc="upper left", bbox_to_anchor=(1, 1))
+    return fig
+
+
+@figure("kloft2011", "Theorems 6 and 8, footnote 20")
+def rademacher_complexities(scale: Scale) -> Any:
+    """Rademacher complexities of the ℓp classes by Monte Carlo (markers, three standard
+    errors are smaller than they are) under the bound of theorems 6 and 8 (solid) and
+    the one without log M (dashed, p > 1; derived in bounds.py), against the number of
+    kernels, for p = 1, 2 and ∞. Filled: one sign per kernel, independent; open: copies
+    of one kernel, where the conversion of theorem 6 is sharp."""
+    rows = bounds.complexities(scale)
+    fig, axes = figures.panels(3, columns=3, height=3.0)
+    for k, (axis, p) in enumerate(zip(axes, (1.0, 2.0, INF))):
+        look = {**figures.look(k), "linestyle": ""}
+        own = rows[rows.p == p]
+        for family, fill in (("linear", None), ("copies", "none")):
+            part = own[own.kernels == family].sort_values("M")
+            text = "independent" if fill is None else "copies"
+            axis.plot(
+                part.M,
+                part.value,
+                label=text,
+                **look,
+                **({"mfc": fill} if fill else {}),
+            )
+        axis.plot(part.M, part.bound, "k-", lw=1.0, label="bound, thm. 6 and 8")
+        if p > 1:
+            axis.plot(part.M, part.direct, "k--", lw=1.0, label="without log M")
+        axis.set(xscale="log", yscale="log", xlabel="kernels M")
+        axis.set(ylabel=f"R(H$^p$), p = {name(p)}, n = {part.n.iloc[0]}")
+        axis.legend(fontsize=7)
+    return fig
+
+
+@figure("kloft2011", "Corollaries 9 and 10")
+def bounds_and_test_errors(scale: Scale) -> Any:
+    """Bound (34) at probability 95 % (lines without filling) and measured test error
+    (filled) of the same classifiers against the number of samples: toy data, 50 linear
+    kernels spherically normalized (k(x, x) = 1: signs of the features), no bias, means
+    over seeds. Above the dotted line at ½ a bound says less than a coin; above 1 (grey)
+    it says nothing at all."""
+    rows = bounds.risks(scale)
+    levels = list(rows.nu.unique())
+    fig, axes = figures.panels(len(levels), columns=len(levels), height=3.2)
+    for axis, nu in zip(axes, levels):
+        for k, (p, part) in enumerate(rows[rows.nu == nu].groupby("p")):
+            means = part.groupby("n")[["bound", "test"]].mean()
+            axis.plot(means.test, label=f"ℓ{name(float(p))}", **figures.look(k))
+            axis.plot(means.bound, **{**figures.look(k), "mfc": "white"})
+        axis.axhline(0.5, color="black", ls=":", lw=0.8)
+        axis.axhspan(1.0, 10.0, color="0.93", zorder=0, lw=0)
+        axis.set(
+            xscale="log", yscale="log", xlabel="training samples n", ylim=(0.02, 10)
+        )
+        axis.set(ylabel=f"risk, {100 * nu:.0f} % noise kernels")
+        at = sorted(rows.n.unique())
+        axis.set_xticks(at, [str(v) for v in at])
+        axis.minorticks_off()
+    axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig

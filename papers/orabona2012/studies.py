@@ -1,0 +1,566 @@
+"""What is measured: runs of OBSCURE and of what the paper compares it with.
+
+C = 1/(λN) throughout, and values are canonical, C Σ ℓ + ½‖w‖²: the paper's times 1/λ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mklopt import Problem, one_vs_rest, reference, solve
+from mklopt.bench_multiclass import solved
+from mklopt.bench_multiclass import toy as synthetic
+from mklopt.bench_obscure import descent, means, seconds_of
+from mklopt.formulations import BlockL1, BlockNorm, LpNorm
+from mklopt.formulations.norms import norm
+from mklopt.papers import Scale, study
+from mklopt.rates import start_value
+from mklopt.reference.contract import load
+from mklopt.solvers import Unsupported
+from mklopt.solvers.obscure import published_exponent, theorem_3
+from mklopt.solvers.stochastic import SIZE, UPDATES, Descent
+
+from . import stand_ins
+from .stand_ins import Task
+
+Array = np.ndarray
+KEY = "orabona2012"
+PS = (1.01, 1.05, 1.1, 1.25, 1.5, 1.75, 2.0)  # the paper's
+LIPSCHITZ = ("hinge", "logistic", "multiclass_hinge", "multinomial", "eps_insensitive",
+             "huber", "quantile")  # fmt: skip
+MOST = 300  # epochs after which stage 1 is given up
+
+
+def geometric(most: int, count: int = 10) -> list[int]:
+    """Some epochs from 1 to most."""
+    return sorted({int(e) for e in np.rint(np.geomspace(1, most, count))})
+
+
+def first_stage(run: Descent, most: int, eta: float | None = None) -> int:
+    """Epochs of stage 1 until no sample pays a loss, at most so many."""
+    step = run.problem.grams.M ** (-2 / run.q) if eta is None else eta
+    while not run.separated and run.epochs < most:
+        run.epoch(eta=step)
+    return run.epochs
+
+
+def printed_radius(run: Descent) -> float:
+    """R of Algorithm 1: R² = ‖w‖² + 2/(λN) Σ ℓ, twice the objective."""
+    return float(np.sqrt(2 * run.objective))
+
+
+# ---- the lemmas and theorems -----------------------------------------------------
+
+
+@study(KEY)
+def regret(scale: Scale) -> pd.DataFrame:
+    """Lemma 2 along runs of stage 2: the regret against w*, and its bound."""
+    grams, rows = stand_ins.toy(60, seed=scale.seed), []
+    for p in (1.1, 1.5, 2.0):
+        for C in (0.1, 10.0, 1000.0):
+            problem = stand_ins.three(grams, p, C)
+            best = solve(problem, tol=1e-6).certificate
+            f = np.sum(grams.apply(best.expansion), axis=0)
+            run = descent(problem, scale.seed)
+            run.epoch(eta=1.0)
+            R = printed_radius(run)
+            run.begin()
+            for epoch in range(1, scale.of(20, 50, 400) + 1):
+                run.epoch(R=R)
+                lost = run.regret(f, problem.formulation.value(best.norms))
+                rows.append((p, C, epoch, lost, run.regret_bound(R)))
+    return pd.DataFrame(rows, columns=["p", "C", "epoch", "regret", "bound"])
+
+
+@study(KEY)
+def expectation(scale: Scale) -> pd.DataFrame:
+    """Theorem 3: the objective at the mean of w_1 … w_T and at w_T, over seeds."""
+    grams, rows = stand_ins.toy(60, seed=scale.seed), []
+    epochs, seeds = geometric(scale.of(64, 256, 2048), 8), scale.of(8, 20, 40)
+    for p, C in ((1.1, 0.01), (1.5, 0.01), (2.0, 0.01), (1.5, 1.0), (1.5, 100.0)):
+        problem = stand_ins.three(grams, p, C)
+        best = solve(problem, tol=1e-8).certificate
+        run = descent(problem)
+        T = np.array(epochs) * grams.n
+        bound = theorem_3(T, run.q, run.lam, run.radius, run.steepest) / run.lam
+        for which in ("average", "last"):
+            values = means(problem, epochs, seeds, which)
+            for (seed, place), value in np.ndenumerate(values):
+                at = (p, C, which, seed, int(T[place]), value, bound[place])
+                rows.append((*at, best.lower, best.upper, start_value(problem)))
+    names = ["p", "C", "iterate", "seed", "T", "value", "bound"]
+    return pd.DataFrame(rows, columns=[*names, "lower", "upper", "start"])
+
+
+@study(KEY)
+def separable(scale: Scale) -> pd.DataFrame:
+    """Theorem 4 on classes that are apart: updates and R of stage 1, and bounds."""
+    grams, rows = stand_ins.toy(scale.of(30, 60, 90), 5.0, seed=scale.seed), []
+    for p in (1.1, 1.5, 2.0):
+        problem = stand_ins.three(grams, p, 1.0)
+        least, most = reference.hard_margin(problem).norm
+        for eta in (0.1, 0.3, 1.0, 3.0, 10.0):
+            for seed in range(scale.of(3, 10, 30)):
+                run = descent(problem, seed)
+                epochs = first_stage(run, 10 * MOST, eta)
+                hard = 2 / eta + run.steepest**2
+                bounds = (run.q * hard * least**2, eta * hard * least)
+                found = (run.tally[UPDATES], printed_radius(run), run.separated)
+                rows.append((p, eta, seed, least, most, epochs, *found, *bounds))
+    names = ["p", "eta", "seed", "least", "most", "epochs", "updates", "R"]
+    return pd.DataFrame(rows, columns=[*names, "separated", "most_updates", "most_R"])
+
+
+@study(KEY)
+def mistakes(scale: Scale) -> pd.DataFrame:
+    """Theorem 4 on classes that overlap: updates against those of several w*(C)."""
+    grams, rows = stand_ins.toy(60, 1.0, seed=scale.seed), []
+    for p in (1.1, 1.5, 2.0):
+        problem = stand_ins.three(grams, p, 1.0)
+        rivals = [solve(problem.with_(C=C), tol=1e-6) for C in (0.01, 0.1, 1.0)]
+        for eta in (0.1, 1.0, 10.0):
+            run = descent(problem, scale.seed)
+            for epoch in range(1, scale.of(20, 40, 200) + 1):
+                run.epoch(eta=eta)
+                rows += [(p, eta, epoch, *_rivalry(run, r, eta)) for r in rivals]
+    names = ["p", "eta", "epoch", "C", "updates", "bound"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _rivalry(run: Descent, rival: Any, eta: float) -> tuple[float, float, float]:
+    """C of the rival, the updates so far, and what theorem 4 allows."""
+    y, found = run.problem.y, rival.certificate
+    often = np.abs(run.G[np.arange(len(y)), y])  # updates at each sample
+    f = np.sum(run.problem.grams.apply(found.expansion), axis=0)
+    paid = float(often @ run.problem.loss.value(f, y))
+    size = norm(found.norms, run.p) * np.sqrt(run.q * (2 / eta + run.steepest**2))
+    bound = size**2 + paid + size * np.sqrt(paid)
+    return float(rival.problem.costs[0]), float(np.sum(often)), bound
+
+
+@study(KEY)
+def radii(scale: Scale) -> pd.DataFrame:
+    """R after each epoch of stage 1, with and without its loss, beside ‖w*‖."""
+    task, rows = stand_ins.views(scale, scale.of(100, 300, 1000), scale.seed), []
+    for p in (1.05, 1.25, 2.0):
+        for C in scale.of(
+            (1.0, 100.0), (0.1, 1.0, 100.0), (0.1, 1.0, 10.0, 100.0, 1e3)
+        ):
+            problem = task.problem(p, C)
+            best = solve(problem, tol=1e-8).certificate
+            # ½‖w − w*‖² (p − 1) is at most what the objective is off.
+            off = np.sqrt(2 * max(best.upper - best.lower, 0.0) / (p - 1))
+            size = norm(best.norms, p)
+            run = descent(problem, scale.seed)
+            for epoch in range(1, 9):
+                run.epoch(eta=problem.grams.M ** (-2 / run.q))
+                found = (printed_radius(run), float(run.tally[SIZE]))
+                rows.append((p, C, epoch, *found, size - off, size + off))
+    names = ["p", "C", "epoch", "R", "norm", "least", "most"]
+    return pd.DataFrame(rows, columns=names)
+
+
+@study(KEY)
+def noise(scale: Scale) -> pd.DataFrame:
+    """Four kernels that matter among more and more that do not, λ fixed: what is left
+    of the objective after so many steps, for q = 2 ln F, and for p = 2."""
+    rows, n = [], 60
+    for F in scale.of((4, 16, 64), (4, 16, 64, 256), (4, 16, 64, 256, 1024)):
+        grams = stand_ins.toy(n, 2.0, F - 4, scale.seed)
+        for name, p in (("2 ln F", published_exponent(F)), ("p = 2", 2.0)):
+            problem = stand_ins.three(grams, p, 0.1)
+            best = solve(problem, tol=1e-7).certificate
+            run = descent(problem)
+            epochs = geometric(scale.of(16, 64, 256), 5)
+            values = means(problem, epochs, scale.of(5, 10, 20))
+            T = np.array(epochs) * n
+            c = run.q * run.steepest**2
+            for (seed, place), value in np.ndenumerate(values):
+                at = (F, name, p, seed, int(T[place]), run.lam * value, c)
+                rows.append((*at, run.lam * best.lower, run.lam * best.upper))
+    names = ["F", "choice", "p", "seed", "T", "value", "qL2", "lower", "upper"]
+    return pd.DataFrame(rows, columns=names)
+
+
+@study(KEY)
+def nested(scale: Scale) -> pd.DataFrame:
+    """The least norm of a separator for the first F of some kernels, certified."""
+    n, rows = scale.of(30, 45, 60), []
+    grams = stand_ins.toy(n, 5.0, 12, scale.seed)
+    for p in (1.1, 1.5, 2.0):
+        for F in (1, 2, 4, 8, 16):
+            order = np.r_[3, 0:3, 4:16][:F]  # the kernel that separates comes first
+            problem = stand_ins.three(grams.subset(order), p, 1.0)
+            least, most = reference.hard_margin(problem).norm
+            rows.append((p, F, least, most))
+    return pd.DataFrame(rows, columns=["p", "F", "least", "most"])
+
+
+@study(KEY)
+def sparsity(scale: Scale) -> pd.DataFrame:
+    """Four kernels that matter among sixteen, and p from 2 to 1: certified optima."""
+    grams = stand_ins.toy(scale.of(60, 150, 300), 2.0, 12, scale.seed)
+    rows = []
+    for p in (1.0, *PS):
+        problem = stand_ins.three(grams, max(p, 1.01), 1.0)
+        if p == 1:
+            problem = problem.with_(formulation=BlockL1())
+        found = solve(problem, tol=1e-6)
+        u, best = found.certificate.norms, found.certificate
+        kept = int(np.sum(found.weights > 1e-3 * np.max(found.weights)))
+        rows.append((p, np.sum(u) ** 2 / np.sum(u**2), kept, best.lower, best.upper))
+    return pd.DataFrame(rows, columns=["p", "used", "kept", "lower", "upper"])
+
+
+# ---- figure 1 --------------------------------------------------------------------
+
+
+@study(KEY)
+def synthetic_weights(scale: Scale) -> pd.DataFrame:
+    """Kernel weights of the problem of section 5.2: one by one, jointly, by OBSCURE."""
+    problem = synthetic(scale.of(90, 300, 300), seed=scale.seed)
+    together, apart = solved(problem)
+    shares = {f"class {c + 1} against the rest": w for c, w in enumerate(apart.weights)}
+    shares["all classes at once"] = together.weights
+    near = problem.with_(formulation=BlockNorm(1.0001))
+    run = solve(near, "obscure", T1=5, T2=scale.of(200, 400, 2000), tol=0.0)
+    shares["OBSCURE, p = 1.0001"] = run.weights
+    rows = [
+        (name, m + 1, share)
+        for name, w in shares.items()
+        for m, share in enumerate(w / np.sum(w))
+    ]
+    return pd.DataFrame(rows, columns=["machine", "kernel", "share"])
+
+
+# ---- figures 2 and 3 -------------------------------------------------------------
+
+BATCH = {"MC-MKL (SILP)": "silp", "batch (analytic)": "analytic"}
+WORK = ["epochs", "passes", "seconds", "objective", "error"]
+
+
+def _watched(task: Task, problem: Problem, solver: str, **limits: Any) -> list[tuple]:
+    """Work, best objective and test error at each iterate of a batch solver."""
+    rows: list[tuple] = []
+
+    def look(certificate: Any, trace: Any) -> None:
+        work = [trace.last(name) for name in ("iteration", "passes", "seconds")]
+        error = task.error(certificate.expansion)
+        rows.append((*work, float(np.min(trace.primal)), error))
+
+    solve(problem, solver, callback=look, **limits)
+    return rows
+
+
+def online_batch(
+    task: Task, problem: Problem, epochs: list[int], seed: int, pegasos: bool = False
+) -> Iterator[tuple]:
+    """Work, objective and test error of the last w, after so many epochs in all.
+
+    OBSCURE: a quarter of the epochs for stage 1, if it does not end by itself. The
+    clock stands still while the objective and test errors are computed.
+    """
+    run = descent(problem, seed)
+    passes, seconds, R = problem.grams.passes, 0.0, np.inf
+    eta = 0.0 if pegasos else problem.grams.M ** (-2 / run.q)
+    for epoch in epochs:
+        while run.epochs < epoch:
+            if eta and (run.separated or 4 * run.epochs >= epochs[-1]):
+                eta, R = 0.0, printed_radius(run)
+                run.begin()
+            begun = time.perf_counter()
+            run.epoch(eta=eta, R=R)
+            seconds += time.perf_counter() - begun
+        work = (epoch, problem.grams.passes - passes, seconds)
+        yield *work, run.objective, task.error_of(run)
+
+
+@study(KEY)
+def race(scale: Scale) -> pd.DataFrame:
+    """OBSCURE, Pegasos and batch solvers on one problem: objective and test error."""
+    rows, seeds = [], scale.of(3, 10, 10)
+    epochs = geometric(scale.of(40, 100, 400), 12)
+    sizes = {"views": scale.of(100, 500, 1000), "pen": scale.of(0, 800, 3000)}
+    some = ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0))
+    for place, n in sizes.items():
+        for p, C in some if n else ():
+            task = getattr(stand_ins, place)(scale, n, scale.seed)
+            problem = task.problem(p, C)
+            found = []
+            for name, pegasos in (("OBSCURE", False), ("Pegasos-MKL", True)):
+                for seed in range(seeds):
+                    runs = online_batch(task, problem, epochs, seed, pegasos)
+                    found += [(name, seed, *row) for row in runs]
+            for name, solver in BATCH.items():
+                limits = {"tol": 1e-4, "max_iter": 300}
+                shown = _watched(task, problem, solver, **limits)
+                found += [(name, 0, *row) for row in shown]
+            best = solve(problem, tol=1e-6).certificate
+            about = (task.name, p, C)
+            rows += [(*about, *row, best.lower, best.upper) for row in found]
+    names = ["data", "p", "C", "method", "seed", *WORK, "lower", "upper"]
+    return pd.DataFrame(rows, columns=names)
+
+
+@study(KEY)
+def starts(scale: Scale) -> pd.DataFrame:
+    """Stage 2 from the end of stage 1 and from w = 0, in balls of several R."""
+    task, rows = stand_ins.views(scale, scale.of(100, 400, 1000), scale.seed), []
+    epochs = geometric(scale.of(40, 100, 400), 10)
+    for p, C in ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0)):
+        problem = task.problem(p, C)
+        best = solve(problem, tol=1e-6).certificate
+        for seed in range(scale.of(5, 10, 20)):
+            warm = descent(problem, seed)
+            first_stage(warm, scale.of(10, 25, 100))
+            R = printed_radius(warm)
+            cases = [("stage 1", warm, "of stage 1", R)]
+            for ball, r in (
+                ("of stage 1", R),
+                ("‖w*‖", norm(best.norms, p)),
+                ("∞", np.inf),
+            ):
+                cases.append(("0", descent(problem, seed), ball, r))
+            for start, run, ball, r in cases:
+                for epoch, value in _later(run, r, epochs):
+                    at = (p, C, seed, start, ball, epoch, value)
+                    rows.append((*at, best.lower, best.upper))
+    names = ["p", "C", "seed", "start", "ball", "epoch", "objective"]
+    return pd.DataFrame(rows, columns=[*names, "lower", "upper"])
+
+
+def _later(run: Descent, R: float, epochs: list[int]) -> Iterator[tuple[int, float]]:
+    """The objective before and after so many epochs of stage 2."""
+    yield 0, run.objective
+    run.begin()
+    for epoch in epochs:
+        while run.stage < epoch:
+            run.epoch(R=R)
+        yield epoch, run.objective
+
+
+def _apart(
+    task: Task, form: Any, C: float, solver: str = "silp", tol: float = 1e-3
+) -> tuple[float, float, float]:
+    """One against the rest, with a bias: passes, seconds and test error."""
+    problem = task.problem(2.0, C).with_(formulation=form, bias=True)
+    before, begun = task.grams.passes, time.perf_counter()
+    found = one_vs_rest(problem, solver, tol=tol, max_iter=300)
+    took, passes = time.perf_counter() - begun, task.grams.passes - before
+    return passes, took, task.missed(found.predict(task.cross))
+
+
+@study(KEY)
+def exponents_of_both(scale: Scale) -> pd.DataFrame:
+    """OBSCURE for several p, and one-against-the-rest machines with p/(2 − p)."""
+    task = stand_ins.pen(scale, scale.of(100, 600, 3000), scale.seed)
+    rows, C = [], 100.0
+    epochs = geometric(scale.of(20, 100, 400), 12)
+    for p in scale.of((1.05, 1.5), (1.05, 1.25, 1.75), (1.05, 1.1, 1.25, 1.5, 1.75)):
+        for row in online_batch(task, task.problem(p, C), epochs, scale.seed):
+            rows.append(("OBSCURE", p, *row[1:3], row[4]))
+        for tol in (0.3, 0.1, 1e-2, 1e-3):
+            found = _apart(task, LpNorm(p / (2 - p)), C, "analytic", tol)
+            rows.append(("p-norm MKL, one against the rest", p, *found))
+    rows.append(("SILP, one against the rest", 1.0, *_apart(task, BlockL1(), C)))
+    problem = task.problem(1.05, C)
+    for row in _watched(task, problem, "silp", tol=1e-3, max_iter=300):
+        rows.append(("MC-MKL (SILP)", 1.05, *row[1:3], row[4]))
+    names = ["method", "p", "passes", "seconds", "error"]
+    return pd.DataFrame(rows, columns=names)
+
+
+# ---- figures 4 and 5 -------------------------------------------------------------
+
+
+def two_stages(
+    task: Task, p: float, C: float, epochs: list[int], seed: int
+) -> Iterator[dict]:
+    """Stage 1 until it separates the samples, then stage 2: what each shows.
+
+    The end of stage 1 is called "online".
+    """
+    run, seconds = descent(task.problem(p, C), seed), 0.0
+    for epoch in [*geometric(MOST // 2, 9), MOST]:
+        begun = time.perf_counter()
+        over = first_stage(run, epoch) < epoch or epoch == MOST or run.separated
+        seconds += time.perf_counter() - begun
+        about = {"p": p, "seed": seed, "F": task.grams.M, "online_epochs": run.epochs}
+        about |= {"updates": run.tally[UPDATES], "separated": run.separated}
+        yield about | _shown(task, run, "online" if over else "stage 1", seconds)
+        if over:
+            break
+    R = printed_radius(run)
+    run.begin()
+    for epoch in epochs:
+        begun = time.perf_counter()
+        while run.stage < epoch:
+            run.epoch(R=R)
+        seconds += time.perf_counter() - begun
+        yield about | _shown(task, run, "stage 2", seconds)
+
+
+def _shown(task: Task, run: Descent, stage: str, seconds: float) -> dict:
+    u = run.omega * np.sqrt(np.maximum(run.quad, 0.0))
+    used = float(np.sum(u) ** 2 / np.sum(u**2))  # F when all are equal, 1 for one
+    found = {"stage": stage, "epochs": run.epochs, "error": task.error_of(run)}
+    return {**found, "used": used, "objective": run.objective, "seconds": seconds}
+
+
+@study(KEY)
+def exponents(scale: Scale) -> pd.DataFrame:
+    """Test error, kernels in use and epochs of both stages for the paper's p."""
+    rows: list[dict] = []
+    ps = scale.of((1.05, 1.25, 2.0), PS, PS)
+    epochs = geometric(scale.of(16, 64, 512), 7)
+    sizes = {"views": scale.of(100, 300, 1000), "many": scale.of(150, 500, 1000)}
+    for kernels, n in sizes.items():
+        for seed in range(scale.of(8, 5, 8)):
+            task = getattr(stand_ins, kernels)(scale, n, seed=seed)
+            about = {"kernels": kernels, "data": task.name}
+            for p in ps:
+                found = two_stages(task, p, 100.0, epochs, seed)
+                rows += [{**about, **row} for row in found]
+    return pd.DataFrame(rows)
+
+
+@study(KEY)
+def kernels_added(scale: Scale) -> pd.DataFrame:
+    """The first F of 39 kernels in random orders: both stages."""
+    rows: list[dict] = []
+    whole = stand_ins.many(scale, scale.of(100, 500, 800), seed=scale.seed)
+    epochs = geometric(scale.of(8, 64, 256), 8)
+    for seed in range(scale.of(3, 8, 12)):
+        order = scale.rng("order", seed).permutation(whole.grams.M)
+        for F in scale.of((2, 8, 39), (1, 2, 4, 8, 16, 39), (1, 2, 4, 8, 16, 39)):
+            rows += two_stages(whole.subset(order[:F]), 1.01, 100.0, epochs, seed)
+    return pd.DataFrame(rows)
+
+
+# ---- figures 6 and 7 -------------------------------------------------------------
+
+
+@study(KEY)
+def methods(scale: Scale) -> pd.DataFrame:
+    """All methods on many classes and kernels: test error, passes and time."""
+    rows, C = [], 100.0
+    classes = scale.of(10, 26, 26)
+    for each in scale.of((10,), (5, 10, 15), (5, 10, 15, 20, 25, 30)):
+        for seed in range(scale.of(2, 3, 5)):
+            F = scale.of(12, 39, 39)
+            task = stand_ins.many(scale, classes * each, F, seed=seed)
+            for name, *numbers in _methods(task, C, scale.of(20, 60, 200), seed):
+                rows.append((name, each, seed, *numbers))
+    names = ["method", "each", "seed", "passes", "seconds", "error"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _methods(task: Task, C: float, epochs: int, seed: int) -> Iterator[tuple]:
+    """The paper's methods, OBSCURE with p = 1.01."""
+    p, passes = 1.01, task.grams.passes
+    problem = task.problem(p, C)
+    run, begun = descent(problem, seed), time.perf_counter()
+    first_stage(run, MOST)
+    yield "OBSCURE online", *_work(task, run, passes, begun)
+    R = printed_radius(run)
+    run.begin()
+    for _ in range(epochs):
+        run.epoch(R=R)
+    yield "OBSCURE", *_work(task, run, passes, begun)
+    passes, begun = task.grams.passes, time.perf_counter()
+    joint = solve(problem, "analytic", tol=1e-3, max_iter=200)
+    yield "multi-class, batch", *_work(task, joint, passes, begun)
+    lp, rest = LpNorm(p / (2 - p)), "one against the rest"
+    yield f"p-norm, {rest}", *_apart(task, lp, C, "analytic")
+    yield f"SILP, {rest}", *_apart(task, BlockL1(), C)
+    yield f"sum of kernels, {rest}", *_apart(task, BlockNorm(2.0), C, "analytic")
+
+
+def _work(task: Task, found: Any, passes: float, begun: float) -> tuple:
+    """Passes, seconds and test error of a run or a result that has just ended."""
+    took, passes = time.perf_counter() - begun, task.grams.passes - passes
+    if isinstance(found, Descent):
+        return passes, took, task.error_of(found)
+    return passes, took, task.error(found.certificate.expansion)
+
+
+@study(KEY)
+def samples(scale: Scale) -> pd.DataFrame:
+    """Images: test error along OBSCURE for several n; SVMs on the sum and on single
+    kernels."""
+    rows: list[dict] = []
+    for n in scale.of((100, 200), (200, 400, 800), (500, 1000, 2000)):
+        task = stand_ins.images(scale, n, scale.seed)
+        for row in two_stages(
+            task, 1.25, 100.0, geometric(scale.of(16, 64, 500), 8), scale.seed
+        ):
+            rows.append({"n": n, "method": "OBSCURE", **row})
+        rows.append({"n": n, "method": "sum of kernels", "error": _machine(task)})
+        alone = [_machine(task.subset([m])) for m in range(task.grams.M)]
+        rows.append({"n": n, "method": "best kernel", "error": min(alone)})
+    return pd.DataFrame(rows)
+
+
+def _machine(task: Task) -> float:
+    """Test error of the multi-class SVM on the sum of the kernels."""
+    found = solve(task.problem(2.0, 100.0), tol=1e-3, max_iter=200)
+    return task.error(found.certificate.expansion)
+
+
+@study(KEY)
+def steps(scale: Scale) -> pd.DataFrame:
+    """λ fixed, N growing: what is left of the objective after the same steps, in the
+    paper's units, where f(0) = 1."""
+    sizes = scale.of((150, 300, 600), (200, 400, 800), (500, 1000, 2000))
+    rows, lam = [], 0.01
+    for n in sizes:
+        problem = stand_ins.images(scale, n, scale.seed).problem(1.25, 1 / (lam * n))
+        best = solve(problem, tol=1e-4, max_iter=300).certificate
+        epochs = [max(sizes) * k // n for k in (1, 2, 4, 8)]
+        values = means(problem, epochs, scale.of(4, 8, 10))
+        for (seed, place), value in np.ndenumerate(values):
+            at = (n, seed, n * epochs[place], lam * value)
+            rows.append((*at, lam * best.lower, lam * best.upper))
+    names = ["n", "seed", "T", "value", "lower", "upper"]
+    return pd.DataFrame(rows, columns=names)
+
+
+@study(KEY)
+def step_cost(scale: Scale) -> pd.DataFrame:
+    """Time of a step of stage 2, in a ball so small that every step is an update."""
+    rows = []
+    for n in scale.of((300, 600, 1200), (500, 1000, 2000), (500, 1000, 2000, 4000)):
+        task = stand_ins.images(scale, n, scale.seed)
+        for k in (3, 10):  # classes: those beyond are joined with the last one
+            y = np.minimum(task.y, k - 1)
+            problem = task.problem(1.25, 100.0).with_(y=y)
+            took, updates = seconds_of(problem, 1e-3, scale.of(4000, 6000, 20000))
+            rows.append((n, k, took, updates))
+    return pd.DataFrame(rows, columns=["n", "k", "seconds_per_step", "updates"])
+
+
+@study(KEY)
+def losses(scale: Scale) -> pd.DataFrame:
+    """OBSCURE on one problem for each Lipschitz loss: how far it comes from f(0) to f*;
+    losses that the algorithm refuses are rows without a number."""
+    grams, targets = load("small")
+    labels = {"hinge": "binary", "logistic": "binary", "squared": "real"}
+    labels |= {"multiclass_hinge": "classes", "multinomial": "classes"}
+    rows = []
+    for loss in (*LIPSCHITZ, "squared"):
+        y = targets[labels.get(loss, "real")]
+        problem = Problem(grams, y, loss, BlockNorm(1.25), 1.0, bias=False)
+        best = solve(problem, tol=1e-6).certificate
+        start = start_value(problem)
+        try:
+            found = solve(problem, "obscure", tol=0.0, T2=scale.of(40, 100, 1000))
+            left = (found.certificate.primal - best.lower) / (start - best.lower)
+        except Unsupported:
+            left = np.nan
+        rows.append((loss, left, best.relative_gap))
+    return pd.DataFrame(rows, columns=["loss", "left", "gap"])

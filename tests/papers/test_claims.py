@@ -1,0 +1,66 @@
+"""Every claim of every paper, at its smallest size: a check that can fail.
+
+Each check is run twice, on the statement and on a perturbed one (a bound divided, the
+methods swapped, a factor in a map), and has to come to opposite verdicts.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mklopt import papers
+from mklopt.data import DataNotFound
+from mklopt.papers import CONTRARY, Scale
+
+PAPERS = {key: papers.load(key) for key in papers.known()}
+CLAIMS = [c for paper in PAPERS.values() for c in paper.claims.values()]
+DRAWN = [f for p in PAPERS.values() for f in (*p.figures.values(), *p.sheets.values())]
+AT_LEAST = {"kloft2011": 12, "orabona2012": 10}
+
+
+def name(item: papers.Item) -> str:
+    return f"{item.paper}-{item.name}"
+
+
+@pytest.fixture(scope="session")
+def scale(tmp_path_factory) -> Scale:
+    """One folder of studies for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if base.name.startswith("popen") else base
+    return Scale("tiny", 0, shared / "studies")
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=name)
+def test_a_check_comes_to_the_opposite_verdict_when_it_has_to(claim, scale):
+    try:
+        found = claim.check(scale)
+        assert found.evidence
+        if found.verdict == "not testable":
+            assert claim.wrong is None, "what can be perturbed can be tested"
+            return
+        other = claim.check(scale, wrong=True)
+    except DataNotFound as missing:
+        pytest.skip(str(missing.args[0]))
+    assert other.verdict in CONTRARY[found.verdict], (found, other)
+
+
+@pytest.mark.parametrize("drawn", DRAWN, ids=name)
+def test_figures_and_tables_show_something(drawn, scale):
+    try:
+        found = drawn(scale)
+    except DataNotFound as missing:
+        pytest.skip(str(missing.args[0]))
+    if isinstance(drawn, papers.Sheet):
+        assert len(found) > 0
+        return
+    shown = [axis for axis in found.axes if axis.get_visible()]
+    assert shown and all(axis.has_data() for axis in shown)
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_papers_have_enough_claims_with_a_place_and_a_statement(key):
+    claims = PAPERS[key].claims.values()
+    assert len(claims) >= AT_LEAST.get(key, 8)
+    assert all(claim.place and len(claim.words) > 30 for claim in claims)
+    known = {*PAPERS[key].figures, ""}
+    assert all(claim.figure in known for claim in claims)

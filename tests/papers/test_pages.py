@@ -1,0 +1,53 @@
+"""The pages in papers/ say what the code says: no claim is missing, none is stale."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from mklopt import papers
+from mklopt.papers import CONTRARY, ROOT, VERDICTS
+
+ROOM = ROOT / "papers"
+TESTS = {
+    found
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for found in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+}
+
+
+@pytest.mark.parametrize("key", papers.known())
+def test_the_ledger_has_every_claim_with_a_verdict_that_can_fail(key):
+    ledger = json.loads((ROOM / key / "results/ledger.json").read_text("utf-8"))
+    claims = papers.load(key).claims
+    assert [entry["claim"] for entry in ledger["claims"]] == list(claims)
+    for entry in ledger["claims"]:
+        assert entry["statement"] == claims[entry["claim"]].words
+        assert entry["verdict"] in VERDICTS and entry["evidence"]
+        if entry["contrary"]:
+            assert entry["contrary"] in CONTRARY[entry["verdict"]]
+
+
+@pytest.mark.parametrize("key", papers.known())
+def test_every_link_of_a_page_leads_somewhere(key):
+    page = ROOM / key / "README.md"
+    links = re.findall(r"\]\(([^)]+)\)", page.read_text("utf-8"))
+    assert len(links) > 5
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def errata() -> list[list[str]]:
+    rows = (ROOM / "ERRATA.md").read_text("utf-8").splitlines()
+    cells = [re.split(r"(?<!\\)\|", row)[1:-1] for row in rows if row.startswith("| ")]
+    return [[cell.strip() for cell in row] for row in cells[1:]]
+
+
+@pytest.mark.parametrize("row", errata(), ids=lambda row: f"{row[0]}, {row[1]}")
+def test_every_erratum_names_a_proof_that_exists(row):
+    paper, place, printed, right, shown = row
+    assert paper in papers.known() and place and printed and right
+    names = re.findall(r"test_\w+", shown)
+    assert names, f"no test shows it: {shown}"
+    assert not [name for name in names if name not in TESTS]
