@@ -516,6 +516,8 @@ def interleaved_steps_converge_without_exact_svms(
 def interleaving_saves_work_on_alpha(scale: Scale, wrong: bool = False) -> Finding:
     """Most of a wrapper's work on α goes into mixtures that are not the best: with the
     step in θ after every pair fewer pairs are needed than with SVMs solved to 1e-3.
+    (A pair takes two rows of every kernel, or of the mixture alone where a wrapper
+    stores it: section 5.5 has the passes.)
     """
     saved = []
     for problem in chunked(scale):
