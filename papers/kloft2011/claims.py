@@ -392,7 +392,7 @@ def the_analytic_step_makes_newton_and_sip_steps_unnecessary(
     words = f"SVMs to a gap of 1e-4 at p = 1.1, 4/3, 2, 4: {'; '.join(counts)}"
     if np.all(no_more):
         return Finding("confirmed", words, solves)
-    words += "" if wrong else ": near p = 1 cutting planes need fewer"
+    words += "" if wrong else ": near p = 1 another needs fewer"
     return Finding("partly" if np.all(no_more[1:]) else "refuted", words, solves)
 
 
