@@ -122,9 +122,9 @@ def toeplitz(M: int) -> Array:
 
 @claim("kloft2011", "Section 2.3 (D)", wrong="the norm in place of its dual norm")
 def one_dual_serves_all_losses_and_norms(scale: Scale, wrong: bool = False) -> Finding:
-    """The dual of (P) is −C Σ V*(−α_i/C) − ½ ‖(αᵀK_mα)_m‖_*, for every convex loss and
-    every norm of θ. Here for norms whose dual norm grows with each entry, as that of
-    ℓp does; section 3.6 has others.
+    """The dual of (P) is −C Σ V*(−α_i/C) − ½‖x‖, x_m = αᵀK_mα, in the dual norm, for
+    every convex loss and every norm of θ. Here for norms whose dual norm grows with
+    each entry, as that of ℓp does; section 3.6 has others.
     """
     off, best, rng = 0.0, -INF, scale.rng("dual")
     for loss in ("hinge", "squared", "logistic"):
@@ -191,8 +191,8 @@ def p_equal_1_is_the_qcqp_of_lanckriet(scale: Scale, wrong: bool = False) -> Fin
 def the_conjugate_of_a_squared_norm_has_the_conjugate_exponent(
     scale: Scale, wrong: bool = False
 ) -> Finding:
-    """½‖·‖_p² and ½‖·‖²_{p*} are conjugates, p* = p/(p − 1), and the block exponent
-    q = 2p/(p + 1) that belongs to p has q* = 2p*.
+    """Half the square of the norm p has half the square of the norm p* = p/(p − 1) as
+    its conjugate, and the block exponent q = 2p/(p + 1) of p has q* = 2p*.
     """
     rng, off, draws = scale.rng("norms"), 0.0, scale.of(1, 5, 20)
     for p in (1.0, 4 / 3, np.pi / 2, 3.0, INF):
@@ -300,8 +300,8 @@ def slope(problem: Problem, a: Array, d: Array, t: float = 1e-7) -> float:
 def the_one_class_primal_and_dual_belong_together(
     scale: Scale, wrong: bool = False
 ) -> Finding:
-    """C Σ max(0, f_i) + ½ Σ‖w_m‖²/θ_m, ‖θ‖_p ≤ 1, has the dual
-    1ᵀα − ½‖(αᵀK_mα)_m‖_{p*}, 0 ≤ α ≤ C.
+    """C Σ max(0, f_i) + ½ Σ‖w_m‖²/θ_m, ‖θ‖_p ≤ 1, has the dual 1ᵀα − ½‖x‖ in the
+    norm p*, x_m = αᵀK_mα and 0 ≤ α ≤ C.
     """
     problem = setting(scale, "one_class", Ivanov(2.0), bias=False)
     a = problem.feasible(solve_dual(problem).alpha)
@@ -322,7 +322,9 @@ def the_one_class_primal_and_dual_belong_together(
 def the_non_isotropic_dual_has_the_norm_of_e(
     scale: Scale, wrong: bool = False
 ) -> Finding:
-    """With √(θᵀE⁻¹θ) ≤ 1 and any positive definite E the dual has ½‖(αᵀK_mα)_m‖_E."""
+    """With √(θᵀE⁻¹θ) ≤ 1 and any positive definite E the dual has ½‖x‖_E with
+    x_m = αᵀK_mα.
+    """
     problem = setting(scale, "squared", bias=False)
     M = problem.grams.M
     E = np.where(np.eye(M), 1.0, (0.9 if wrong else -0.9) / (M - 1))
@@ -390,7 +392,7 @@ def the_analytic_step_makes_newton_and_sip_steps_unnecessary(
     words = f"SVMs to a gap of 1e-4 at p = 1.1, 4/3, 2, 4: {'; '.join(counts)}"
     if np.all(no_more):
         return Finding("confirmed", words, solves)
-    words += "" if wrong else ": near p = 1 cutting planes need fewer"
+    words += "" if wrong else ": near p = 1 another needs fewer"
     return Finding("partly" if np.all(no_more[1:]) else "refuted", words, solves)
 
 
@@ -514,6 +516,8 @@ def interleaved_steps_converge_without_exact_svms(
 def interleaving_saves_work_on_alpha(scale: Scale, wrong: bool = False) -> Finding:
     """Most of a wrapper's work on α goes into mixtures that are not the best: with the
     step in θ after every pair fewer pairs are needed than with SVMs solved to 1e-3.
+    (A pair takes two rows of every kernel, or of the mixture alone where a wrapper
+    stores it: section 5.5 has the passes.)
     """
     saved = []
     for problem in chunked(scale):
