@@ -15,10 +15,14 @@ ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_T
 
 install: $(STAMP)
 
+# compat: the folder on the path, so that a script beside a clone called mklopt imports the package, not the clone.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+           --config-settings editable_mode=compat -e .
+
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python $(INSTALL)
 	@touch $(STAMP)
 
 test: install
@@ -42,7 +46,7 @@ bench: $(RIVALS)/.installed
 $(RIVALS)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(RIVALS)
 	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(RIVALS)/bin/python $(INSTALL)
 	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock skglm celer
 	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock --no-build-isolation torch==2.13.0 MKLpy
 	@touch $@

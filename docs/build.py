@@ -71,7 +71,7 @@ def run(program: list[str], folder: Path) -> list[str]:
     """What each block of a program prints; the program runs in the folder, alone."""
     code = f"\nprint({MARK!r}, flush=True)\n".join(program)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": path, "COLUMNS": "100"}
+    environment = os.environ | {"PATH": path, "COLUMNS": "88"}
     command = [sys.executable, "-c", code]
     how: dict[str, Any] = dict(capture_output=True, text=True, encoding="utf-8")
     done = subprocess.run(command, cwd=folder, env=environment, **how)

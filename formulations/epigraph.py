@@ -209,7 +209,16 @@ class Epigraph:
         """The declaration at x, or a sentence that says what it should have been."""
         import cvxpy as cp
 
-        expression, constraints = split(self.declare(x))
+        try:
+            expression, constraints = split(self.declare(x))
+        except ValueError:
+            raise  # a sentence of its own
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}".replace("\n", " ").strip()
+            raise ValueError(
+                f"{self.what} cannot be evaluated at a variable of shape {self.shape} "
+                f"({said}); write it with CVXPY's functions, cp.sum and not np.sum"
+            ) from error
         if isinstance(expression, int | float | np.ndarray):
             expression = cp.Constant(expression)
         wanted = "one number" if self.heights == 1 else f"{self.heights} numbers"

@@ -97,8 +97,8 @@ def _show(result: Any, names: list[str]) -> None:
     for assumption in found.assumptions:
         console.print(f"  assuming {assumption}", markup=False)
     used = int(np.sum(theta > 0))
-    title = f"{used} of {len(theta)} kernels in use"
-    table = plain_table(title, ["kernel"], ["weight"])
+    console.print(f"{used} of {len(theta)} kernels in use")
+    table = plain_table("", ["kernel"], ["weight"])
     for m in np.argsort(-theta, kind="stable")[: min(SHOWN, used)]:
         table.add_row(names[m], f"{theta[m]:.6g}")
     console.print(table)

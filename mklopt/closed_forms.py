@@ -66,7 +66,7 @@ class Report:
     def __str__(self) -> str:
         from rich.console import Console
 
-        table = plain_table(repr(self), ("operator", "form", "verdict"), ("error",))
+        table = plain_table("", ("operator", "form", "verdict"), ("error",))
         for row in self.rows:
             form = "closed" if row.closed else "derived"
             verdict = "holds" if row.holds else f"FAILS at {row.where}"
@@ -75,7 +75,7 @@ class Report:
         console = Console(width=120, color_system=None)
         with console.capture() as shown:
             console.print(table)
-        return shown.get().rstrip()
+        return f"{self!r}\n{shown.get().rstrip()}"
 
 
 def judge(formulation: Formulation, M: int) -> Report:

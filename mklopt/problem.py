@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ class Problem:
         C.flags.writeable = False
         return C
 
-    @property
+    @cached_property
     def costs(self) -> Array:
         """C as one number per sample."""
         return np.broadcast_to(np.asarray(self.C, float), (self.grams.n,))

@@ -109,6 +109,7 @@ def _space(found: Inspection) -> Any:
     figure, _ = panels(1, columns=1, height=4.2)
     figure.clear()
     axis: Any = figure.add_subplot(projection="3d")
+    axis.locator_params(nbins=4)  # so that numbers do not run into each other
     turn, lift = np.meshgrid(*[np.linspace(0, np.pi / 2, rays)] * 2)
     d = np.stack([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn),
                   np.sin(lift)])  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+from functools import cache
 
 from ..problem import Problem
 from .base import REGISTRY, Iterate, Solver, Unsupported, solver
@@ -14,9 +15,15 @@ __all__ = ["Iterate", "Solver", "Unsupported", "find", "solver", "solvers", "tha
 
 def solvers() -> dict[str, Solver]:
     """All solvers by name."""
+    _scan()
+    return dict(sorted(REGISTRY.items()))
+
+
+@cache
+def _scan() -> None:
+    """Once: reading the folder takes as long as a small problem."""
     for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
         importlib.import_module(f"{__name__}.{module}")
-    return dict(sorted(REGISTRY.items()))
 
 
 def that_can(problem: Problem) -> list[str]:

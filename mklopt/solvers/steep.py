@@ -14,7 +14,8 @@ the step, shorter or longer than 1 (an exponential tail falls only by a constant
 with every step of length 1), and the best b.
 
 One Cholesky factorization serves until a step no longer pays, and for derivatives: what
-is left of the gap says whether it does.
+is left of the gap says whether it does. It is made in single precision where RKR is not
+too large for that; residuals are float64, and one step refines the other.
 
 Guarantee. `gap` = primal − dual at α, which lies in the domain of V* and sums to 0 with
 the best b; in float64, whatever the steps were made of.
@@ -37,7 +38,7 @@ SEARCHES = 20  # evaluations along a step, at most
 FLAT = 0.1  # of the slope at its beginning: flat enough
 LOST = 1.0  # of the last primal value: begin with the last predictions instead
 PAYS = 0.1  # of the gap before: a factor is used again
-SINGLE = 1e5  # of tr RKR: below, a factor in single precision pays, in half the time
+SINGLE = 1e5  # of tr RKR, at most, for factors in single precision
 
 
 def machine_for(problem: Problem, alpha: Array | None, sharpness: float = 1e-5):

@@ -608,11 +608,11 @@ def _faster(rows: pd.DataFrame, one: str, other: str, swapped: bool) -> Finding:
 
 
 @claim(KEY, "Table 1", wrong="the methods swapped")
-def vskl_is_more_accurate_than_mkl(scale: Scale, wrong: bool = False) -> Finding:
-    """From several views VSKL classifies better than sparse MKL, by far; checked, as
-    all of table 1, on six views of mfeat and two of noise.
+def vskl_is_far_more_accurate_than_mkl(scale: Scale, wrong: bool = False) -> Finding:
+    """Where every view matters VSKL classifies far better than sparse MKL; checked as:
+    by a percentage point or more (if it is ahead by less: partly).
     """
-    return _better(accuracy(scale), "MKL", wrong)
+    return _better(accuracy(scale), "MKL", wrong, least=1.0)
 
 
 @claim(KEY, "Table 1", wrong="the methods swapped")
@@ -629,26 +629,36 @@ def vskl_is_more_accurate_than_ckl(scale: Scale, wrong: bool = False) -> Finding
     return _better(accuracy(scale), "CKL", wrong)
 
 
-def _better(rows: pd.DataFrame, other: str, swapped: bool) -> Finding:
-    """Means over q and splits; "partly" if the difference may be chance (95 %)."""
-    mine, its = (
-        100 * rows[rows.method.str.startswith(name)].groupby("seed").accuracy.mean()
-        for name in ("VSKL", other)
-    )
-    ahead = (mine - its).to_numpy()
-    mean, off = float(np.mean(ahead)), _half_width(ahead)
-    words = (
-        f"{mine.mean():.2f} % against {its.mean():.2f} %, means over q and "
-        f"{len(ahead)} split(s): ahead by {mean:.2f} points"
-        + (f", ± {off:.2f} at 95 %" if np.isfinite(off) else "")
-    )
+def _better(rows: pd.DataFrame, other: str, swapped: bool, least: float = 0) -> Finding:
+    """Ahead by more than chance (95 %) and than `least`; "partly" if just ahead."""
+    mean, off, words = _ahead(rows, other)
     if swapped:
         return decide(mean < 0, words)
-    verdict = "refuted" if mean <= 0 else "confirmed" if mean > off else "partly"
+    ahead = "confirmed" if mean > max(off, least) else "partly"
+    verdict = ahead if mean > 0 else "refuted"
     return Finding(verdict, words, {"ahead": mean, "half_width": off})
 
 
-def _half_width(values: Array) -> float:
+def _ahead(rows: pd.DataFrame, other: str) -> tuple[float, float, str]:
+    """By how many points VSKL is ahead, without views of noise; and in words."""
+    found, said = [], []
+    for noise, part in rows.groupby("noise"):
+        mine, its = (
+            100 * part[part.method.str.startswith(name)].groupby("seed").accuracy.mean()
+            for name in ("VSKL", other)
+        )
+        apart = (mine - its).to_numpy()
+        found.append((float(np.mean(apart)), half_width(apart)))
+        said.append(
+            f"{mine.mean():.2f} % against {its.mean():.2f} %, ahead by "
+            f"{found[-1][0]:.2f} ± {found[-1][1]:.2f} points"
+            + (f" with {noise} views of noise" if noise else "")
+        )
+    words = f"means over q and {len(apart)} split(s), ± at 95 %: {'; '.join(said)}"
+    return *found[0], words
+
+
+def half_width(values: Array) -> float:
     """Of the 95 % t interval of a mean."""
     from scipy.special import stdtrit
 

@@ -154,8 +154,8 @@ def sums_are_known_convex_problems(scale: Scale, wrong: bool = False) -> Finding
     worst = float(np.max(np.maximum(off, 0.0) / rows["upper"]))
     return decide(
         worst <= 1e-6,
-        f"for {len(rows)} r(d), min W is {worst:.1e} (relative) outside the certified "
-        "interval of the convex optimum, at most",
+        "min W lies outside the certified interval of the convex optimum by "
+        f"{worst:.1e} (relative) at most, for {len(rows)} r(d)",
         worst=worst,
     )
 
@@ -342,7 +342,8 @@ def the_gap_falls_below_its_bound_before_the_gradient(
     return decide(
         share < 0.5 if wrong else share >= 0.5,
         f"of {int(np.sum(known))} runs that met either rule the gap was first, or both "
-        f"at once, in {int(np.sum((gap <= slope)[known]))}; machines until then, gap: "
+        f"at once, in {int(np.sum((gap <= slope)[known]))}; machines until then, by "
+        "set and p, gap: "
         f"{counts(gap)}; gradient: {counts(slope)}",
         share=share,
     )
@@ -459,9 +460,10 @@ def spg_beats_simplemkl(scale: Scale, wrong: bool = False) -> Finding:
     tenfold = wins(rows, "SPG", "simple", 10.0, by)
     return graded(
         share,
-        f"SPG wins by 10 on {tenfold:.0%}, {'SimpleMKL' if wrong else 'SPG'} by 2 on "
-        f"{share:.0%} of the problems, SPG* by 2 on {ours:.0%}; SVM evaluations of SPG "
-        f"and SimpleMKL: {listed(rows, 'SPG', 'simple', by)} (* not there)",
+        f"{'SimpleMKL' if wrong else 'SPG'} wins by 2 on {share:.0%} of the problems, "
+        f"SPG* on {ours:.0%}; by 10 SPG on {tenfold:.0%}. SVM evaluations of SPG and "
+        "our "
+        f"SimpleMKL: {listed(rows, 'SPG', 'simple', by)} (* not there)",
         ours=ours,
         tenfold=tenfold,
     )
@@ -475,7 +477,8 @@ def spg_is_always_twice_as_fast_as_silp(scale: Scale, wrong: bool = False) -> Fi
     spg, silp = wins(rows, "SPG", "silp", 2.0, by), wins(rows, "silp", "SPG", 1.0, by)
     return decide(
         silp > 0 if wrong else spg == 1,
-        f"SVM evaluations of SPG and SILP: {listed(rows, 'SPG', 'silp', by)} (* not "
+        f"SVM evaluations of SPG and our SILP: {listed(rows, 'SPG', 'silp', by)} (* "
+        "not "
         f"there within the budget); SPG* wins by 2 on "
         f"{wins(rows, 'SPG*', 'silp', 2.0, by):.0%}",
         spg=spg,
@@ -493,7 +496,8 @@ def hessianmkl_is_much_worse_than_spg(scale: Scale, wrong: bool = False) -> Find
     return graded(
         share,
         f"{one} wins by 2 on {share:.0%} of the problems; SVM evaluations of "
-        f"SPG and HessianMKL: {listed(rows, 'SPG', 'hessian', by)} (* not there within "
+        f"SPG and our HessianMKL: {listed(rows, 'SPG', 'hessian', by)} (* not there "
+        "within "
         "the budget; seconds are in table 4)",
     )
 
@@ -543,26 +547,31 @@ def all_methods_reach_the_same_objective_kernels_and_accuracy(
 def spg_needs_far_fewer_machines_than_pgd_on_products(
     scale: Scale, wrong: bool = False
 ) -> Finding:
-    """On products PGD is often ten to a hundred times slower than SPG, or does not
-    converge at all."""
+    """On products PGD is much slower than SPG, often ten to a hundred times, or does
+    not converge at all."""
     rows = studies.small_products(scale)
     one, other = swap(wrong, "SPG", "PGD")
-    share, tenfold = (wins(rows, one, other, f, PROBLEM) for f in (2.0, 10.0))
+    twice, tenfold = (wins(rows, one, other, f, PROBLEM) for f in (2.0, 10.0))
     late = 1 - float(np.mean(rows.loc[rows["method"] == "PGD", "there"]))
     better = wins(rows, "SPG", "PGD+", 2.0, PROBLEM)
-    return graded(
-        share,
-        f"{one} wins by 2 on {share:.0%} and by 10 on {tenfold:.0%} of the "
-        f"problems; PGD was not there within its budget on {late:.0%}. Against PGD+,"
-        f" whose searches remember the last step, SPG wins by 2 on {better:.0%}",
+    found = graded(
+        twice,
+        f"{one} wins by 2 on {twice:.0%} and by 10 on {tenfold:.0%} of the problems; "
+        "PGD "
+        f"was not there within its budget on {late:.0%}. Against PGD+ SPG wins by 2 on "
+        f"{better:.0%}",
         tenfold=tenfold,
         remembering=better,
     )
+    if found.verdict == "confirmed" and tenfold < 0.5:  # "often"
+        return Finding("partly", found.evidence, found.numbers)
+    return found
 
 
 @claim(KEY, "Tables 8 and 10", wrong="SPG and PGD exchanged")
 def spg_wins_on_larger_products(scale: Scale, wrong: bool = False) -> Finding:
-    """On larger sets, too, products take SPG far fewer SVM evaluations than PGD."""
+    """On larger sets, too, SPG is ahead of PGD on products, and PGD often does not
+    converge."""
     rows = studies.large_products(scale)
     one, other = swap(wrong, "SPG", "PGD")
     by = ["set", "p"]

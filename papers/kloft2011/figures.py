@@ -28,7 +28,9 @@ def _short_legend(axis: Any, seeds: int, **more: Any) -> None:
     """Norms only, and once for all what the bands are."""
     handles, labels = axis.get_legend_handles_labels()
     labels = [text.split(" (mean")[0] for text in labels]
-    title = f"mean of {seeds} seeds, {figures.LEVEL:.0%} band"
+    title = "one seed"
+    if seeds > 1:
+        title = f"mean of {seeds} seeds, {figures.LEVEL:.0%} band"
     axis.legend(handles, labels, title=title, **more)
 
 

@@ -155,7 +155,7 @@ def test_the_gradient_of_a_silent_group_is_not_0_if_q_is_1():
 def test_a_strict_coordinatewise_maximum_need_not_be_a_local_one():
     """Lemma 3.2: −x² − y² + 3xy at 0. From g(0) > g(u) follows g'(0) ≤ 0, not < 0."""
 
-    def f(x: float, y: float) -> float:
+    def f(x: Any, y: Any) -> Any:
         return -(x**2) - y**2 + 3 * x * y
 
     t = np.linspace(-1, 1, 201)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import solve
+from mklopt import GramStack, Problem, solve
+from mklopt.bench import subset_gaussians
 from mklopt.formulations import BlockNorm, LpNorm
 from mklopt.reference.contract import STORE, small_cells
 from mklopt.verdict import judge
@@ -53,3 +54,11 @@ def test_weights_are_a_mean_of_what_both_points_say(solver):
         problem, found = cell(LpNorm(4 / 3), loss)
         verdict = judge(solve(problem, solver, tol=TOL), found, TOL)
         assert verdict.holds, verdict.reason
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_newton_does_not_linearize_the_reweighting(seed):
+    """Near p = 1 it bends most: seven iterates if it were linearized with log v."""
+    K, y = subset_gaussians(150, 30, seed)
+    found = solve(Problem(GramStack(K), y, "hinge", LpNorm(1.1)), "analytic", tol=TOL)
+    assert found.converged and len(found.trace) <= 5

@@ -107,6 +107,8 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
         (lambda u: -cp.sum(u), "must increase"),
         (lambda u: u, r"shape \(6,\); it must be one number"),
         (lambda u: None, "returned NoneType"),
+        (lambda u: np.sum(u), "cp.sum and not np.sum"),
+        (lambda u: cp.sum(u) + u[7], r"shape \(6,\) \(IndexError"),
         (lambda u: cp.sum(cp.sqrt(u)), "not a convex CVXPY expression"),
         (lambda u: cp.sum(cp.Variable(6, boolean=True)) + cp.sum(u), "integer"),
     ],

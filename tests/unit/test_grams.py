@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack
+from mklopt.storage import SHORT
 
 rng = np.random.default_rng(7)
 
@@ -59,6 +60,17 @@ def test_operations_agree_with_their_definitions(storage, n):
     same(part.combine(theta[:3]), np.tensordot(theta[:3], K[[2, 0, 5]], 1))
     same(part.rows(1), K[[2, 0, 5], 1])
     same(part.subset([1]).diag(), [np.diag(K[0])])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_products_with_rows_too_long_for_the_first_cache(dtype):
+    """Four rows at a time, and what is left of a tile one by one."""
+    n = SHORT + 7
+    K = rng.normal(size=(2, n, n))
+    K = K + K.transpose(0, 2, 1) + 10 * n * np.eye(n)
+    a, rounding = rng.normal(size=n), 1e-12 if dtype == "float64" else 1e-5
+    got = GramStack(K, dtype=dtype).matvec(a)
+    assert np.max(np.abs(got - K @ a)) <= rounding * np.max(np.abs(K @ a))
 
 
 def test_passes_are_counted_in_numbers_read():

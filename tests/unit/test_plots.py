@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mklopt
-from mklopt import kernels, plots
+from mklopt import figures, kernels, plots
 from mklopt.formulations import GroupLasso, LpNorm
 
 
@@ -89,3 +89,11 @@ def test_mistakes_are_explained(path):
         plots.boundary(None, np.zeros((3, 4)), [0, 1, 0])
     with pytest.raises(ValueError, match="one number per kernel"):
         plots.weights(np.zeros((2, 2, 2)))
+
+
+def test_a_band_of_logarithms_is_a_geometric_mean_and_positive():
+    _, (axis,) = figures.panels(1, columns=1)
+    figures.band(axis, [1, 2], [[1.0, 1.0], [100.0, 4.0]], 0, "a", log=True)
+    np.testing.assert_allclose(axis.lines[0].get_ydata(), [10.0, 2.0])
+    assert "geometric mean of 2 seeds" in axis.lines[0].get_label()
+    assert np.min(axis.collections[0].get_paths()[0].vertices[:, 1]) > 0
