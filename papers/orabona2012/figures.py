@@ -383,7 +383,7 @@ def many_kernels(scale: Scale) -> Any:
     axis.set(xlabel="kernels F", xscale="log", yscale="log")
     axis.set(ylabel=f"f − f* after {steps} steps")
     axis.set_xticks(sorted(set(last.F)), [str(F) for F in sorted(set(last.F))])
-    axis.minorticks_off()
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     axis.legend(fontsize="small")
     return fig
 
@@ -410,7 +410,7 @@ def linear_in_N(scale: Scale) -> Any:
         xlabel="samples N", ylabel="µs per step", xlim=(0, None), ylim=(0, None)
     )
     axes[0].set_xticks(sorted(set(rows["T"])), [str(T) for T in sorted(set(rows["T"]))])
-    axes[0].minorticks_off()
+    axes[0].tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     for axis in axes:
         axis.legend(fontsize="small")
     return fig
