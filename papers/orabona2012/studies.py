@@ -283,8 +283,8 @@ def online_batch(
 @study(KEY)
 def race(scale: Scale) -> pd.DataFrame:
     """OBSCURE, Pegasos and batch solvers on one problem: objective and test error."""
-    rows, seeds = [], scale.of(3, 6, 10)
-    epochs = geometric(scale.of(100, 600, 1000), 14)
+    rows, seeds = [], scale.of(3, 5, 10)
+    epochs = geometric(scale.of(100, 400, 1000), 14)
     sizes = {"views": scale.of(100, 500, 1000), "pen": scale.of(0, 800, 3000)}
     some = ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0))
     for place, n in sizes.items():
@@ -452,8 +452,8 @@ def methods(scale: Scale) -> pd.DataFrame:
     """All methods on many classes and kernels: test error, passes and time."""
     rows, C = [], 100.0
     classes = scale.of(10, 26, 26)
-    for each in scale.of((10,), (5, 10, 15), (5, 10, 15, 20, 25, 30)):
-        for seed in range(scale.of(2, 5, 5)):
+    for each in scale.of((10,), (4, 8, 12), (5, 10, 15, 20, 25, 30)):
+        for seed in range(scale.of(2, 4, 5)):
             F = scale.of(12, 39, 39)
             task = stand_ins.many(scale, classes * each, F, seed=seed)
             for name, *numbers in _methods(task, C, scale.of(20, 60, 200), seed):
