@@ -115,7 +115,7 @@ def _page(
     known = about(scale)
     packages = ", ".join(f"{name} {v}" for name, v in known["packages"].items())
     parts = [
-        f"# {paper.key}\n\n{paper.about}\n\n"
+        f"# {paper.key}\n\n{plain(paper.title)}\n\n{plain(paper.about)}\n\n"
         f"Written by `mklopt paper {paper.key} --{scale.mode}` (seed {scale.seed}; "
         f"Python {known['python']}, {packages}); the same seed gives the same numbers, "
         "seconds excepted. Slips in print are in [ERRATA.md](../ERRATA.md).\n",
