@@ -79,7 +79,7 @@ def _papers() -> dict[str, str]:
     from .solvers import solvers
 
     try:
-        return {key: load(key).about for key in known()}
+        return {key: load(key).title for key in known()}
     except NotACheckout:
         found: dict[str, list[str]] = {}
     for name, solver in solvers().items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import shutil
 from dataclasses import asdict
 from importlib.metadata import version
@@ -114,7 +115,7 @@ def _page(
     known = about(scale)
     packages = ", ".join(f"{name} {v}" for name, v in known["packages"].items())
     parts = [
-        f"# {paper.key}\n\n{paper.about}\n\n"
+        f"# {paper.key}\n\n{plain(paper.title)}\n\n{plain(paper.about)}\n\n"
         f"Written by `mklopt paper {paper.key} --{scale.mode}` (seed {scale.seed}; "
         f"Python {known['python']}, {packages}); the same seed gives the same numbers, "
         "seconds excepted. Slips in print are in [ERRATA.md](../ERRATA.md).\n",
@@ -144,10 +145,19 @@ def _ledger(entries: list[dict[str, Any]]) -> Any:
         )
         other = f"{entry['wrong']}: {entry['contrary']}" if entry["contrary"] else "—"
         verdict = f"**{entry['verdict']}**"
-        said = entry["evidence"] + drawn
-        cells = (entry["place"], entry["statement"], verdict, said, other)
+        said = plain(entry["evidence"]) + drawn
+        words = plain(entry["statement"])
+        cells = (entry["place"], words, verdict, said, plain(other))
         table.add_row(*(cell.replace("|", "\\|").replace("\n", " ") for cell in cells))
     return table
+
+
+def plain(text: str) -> str:
+    """Words as Markdown shows them: stars and underscores outside of `code` stay."""
+    parts = re.split(r"(`[^`]*`)", text)
+    for k in range(0, len(parts), 2):
+        parts[k] = re.sub(r"([*_])", r"\\\1", parts[k])
+    return "".join(parts)
 
 
 def _shown(title: str, items: dict[str, Any], outcomes: Outcomes, show: Any) -> list:
@@ -157,7 +167,7 @@ def _shown(title: str, items: dict[str, Any], outcomes: Outcomes, show: Any) -> 
     for name, item in items.items():
         outcome = outcomes[name]
         why = outcome.missing or (outcome.error and outcome.error.splitlines()[-1])
-        parts.append(f"### {item.place}\n\n{item.words}\n")
+        parts.append(f"### {item.place}\n\n{plain(item.words)}\n")
         parts.append(f"Left out: {why}\n" if why else show(item))
         if outcome.studies:
             links = (f"[{s}](results/data/{s}.csv)" for s in outcome.studies)

@@ -247,6 +247,7 @@ class Paper:
     """All that a folder declares, in the order of its files."""
 
     key: str
+    title: str  # authors, name and year, on one line
     about: str
     studies: dict[str, Study] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
@@ -320,7 +321,8 @@ def load(key: str) -> Paper:
     home = importlib.import_module(f"papers.{key}")
     for path in sorted((ROOT / "papers" / key).glob("*.py")):
         importlib.import_module(f"papers.{key}.{path.stem}")
-    found = Paper(key, " ".join((home.__doc__ or "").split()))
+    title, _, about = (home.__doc__ or "").strip().partition("\n")
+    found = Paper(key, title, about.strip())
     rooms = {Study: found.studies, Claim: found.claims, Figure: found.figures,
              Sheet: found.sheets}  # fmt: skip
     mine = [item for (paper, _), item in _ITEMS.items() if paper == key]

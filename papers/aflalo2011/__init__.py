@@ -1,6 +1,7 @@
-"""J. Aflalo, A. Ben-Tal, C. Bhattacharyya, J. S. Nath and S. Raman, "Variable sparsity
-kernel learning", JMLR 12 (2011): kernels in groups, ℓ1 inside them and ℓ2q across, and
-mirror descent over a product of simplices with block coordinate ascent as its oracle.
+"""Aflalo, Ben-Tal, Bhattacharyya, Nath, Raman, Variable sparsity kernel learning, 2011.
+
+Kernels in groups, ℓ1 inside them and ℓ2q across, and mirror descent over a product of
+simplices with block coordinate ascent as its oracle.
 
 Notation: VSKL_q is ½ (Σ_j (Σ_k ‖w_jk‖)^{2q})^{1/q} + C Σ hinge, kernel k of group j, n
 groups, 1/q + 1/q* = 1. Its partial dual (D) is the minimum over λ, one simplex per

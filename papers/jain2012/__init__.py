@@ -1,6 +1,7 @@
-"""Jain, Vishwanathan and Varma, *SPG-GMKL: generalized multiple kernel learning with a
-million kernels*, KDD 2012: spectral projected gradient descent over the parameters d of
-a kernel K(d), with a non-monotone search and machines (SVMs) as precise as needed.
+"""Jain, Vishwanathan, Varma, SPG-GMKL: generalized MKL with a million kernels, 2012.
+
+Spectral projected gradient descent over the parameters d of a kernel K(d), with a
+non-monotone search and machines (SVMs) as precise as needed.
 
 Methods: SPG is the paper's (spectral step S, at most 10, non-monotone search N, tuned
 precision P), SPG* has a metric of our own and steps of any length, PGD is projected

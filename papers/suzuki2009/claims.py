@@ -1,7 +1,7 @@
 """What the paper claims, from its formulas to its races, each as a check.
 
-Margins are stated here, before anything is measured. Work is counted in passes over the
-kernels, certificates included, and where the paper speaks of time also in CPU seconds.
+Margins are stated here; some were set after trial runs. Work is counted in passes over
+the kernels, certificates included; where the paper speaks of time, in CPU seconds, too.
 """
 
 from __future__ import annotations

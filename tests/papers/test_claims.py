@@ -6,6 +6,7 @@ methods swapped, a factor in a map), and has to come to opposite verdicts.
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import pytest
 
 from mklopt import papers
@@ -53,6 +54,7 @@ def test_figures_and_tables_show_something(drawn, scale):
     if isinstance(drawn, papers.Sheet):
         assert len(found) > 0
         return
+    plt.close(found)
     shown = [axis for axis in found.axes if axis.get_visible()]
     assert shown and all(axis.has_data() for axis in shown)
 

@@ -91,7 +91,7 @@ def write_toy(root: Path, monkeypatch, key: str, pause: float) -> str:
     room.mkdir(parents=True)
     (room.parent / "README.md").write_text("papers")
     (room.parent / "__init__.py").write_text("")
-    (room / "__init__.py").write_text('"""Nobody, *A toy*."""')
+    (room / "__init__.py").write_text('"""Nobody, A toy, 2026.\\n\\nSquares."""')
     text = TOY.replace("KEY", key).replace("PAUSE", repr(pause))
     (room / "claims.py").write_text(text.replace("MARK", repr(str(root / "mark"))))
     for name in [n for n in sys.modules if n.split(".")[0] == "papers"]:
@@ -124,8 +124,9 @@ def test_a_run_writes_ledger_figures_data_and_page(toy, tmp_path):
     }
     assert entries[0]["contrary"] == "refuted" and entries[0]["studies"] == ["squares"]
     page = (home / "README.md").read_text()
+    assert page.startswith(f"# {toy}\n\nNobody, A toy, 2026.\n\nSquares.\n")
     assert "No square \\| of a real" in page and "![Figure 1]" in page
-    assert "point MKLOPT_DATA at it" in page and "| k | square | who |" in page
+    assert "point MKLOPT\\_DATA at it" in page and "| k | square | who |" in page
     kinds = {path.suffix for path in (home / "results").rglob("*.*")}
     assert kinds == {".json", ".tex", ".csv", ".png", ".pdf"}
 
