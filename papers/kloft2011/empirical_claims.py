@@ -78,7 +78,8 @@ def in_between_intermediate_norms_win(scale: Scale, wrong: bool = False) -> Find
         f"(ℓ1 {100 * means.loc[nu, 1.0]:.1f}, ℓ∞ {100 * means.loc[nu, INF]:.1f})"
         for nu, p in best.items()
     )
-    return decide(good.all(), words, scenarios=len(best), agreed=int(good.sum()))
+    verdict = "confirmed" if good.all() else "partly" if good.any() else "refuted"
+    return Finding(verdict, words, {"scenarios": len(best), "agreed": int(good.sum())})
 
 
 @claim("kloft2011", "Section 5.1, conjecture at its start", wrong="the order reversed",
