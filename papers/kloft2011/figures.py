@@ -117,6 +117,7 @@ def localization_errors(scale: Scale) -> Any:
         axis.set_xticks(1 / ticks, [name(p) for p in ticks])
         axis.invert_xaxis()
         axis.set(xlabel="norm p (sparse to uniform)", ylabel="1 − MCC in %")
+        axis.set_ylim(0, None)
         axis.legend(loc="best")
     return fig
 
