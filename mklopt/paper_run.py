@@ -18,6 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from threadpoolctl import threadpool_limits
 
 from . import figures
 from .data import DataNotFound
@@ -64,7 +65,8 @@ def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
     begun = time.perf_counter()
     outcome = Outcome(key, type(item).__name__.lower(), name)
     try:
-        outcome = _performed(item, scale, results, outcome)
+        with threadpool_limits(1):  # sums of several threads have other last bits
+            outcome = _performed(item, scale, results, outcome)
     except DataNotFound as reason:
         outcome = replace(outcome, missing=str(reason.args[0]))
     except Exception:
