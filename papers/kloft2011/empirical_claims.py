@@ -66,19 +66,26 @@ def the_sum_wins_when_all_kernels_matter_equally(
     return decide(good, words, error=row[p], excess=row[p] - bayes_error())
 
 
-@claim("kloft2011", "Section 5.1, figure 2 (n = 50)", wrong="p = 1 or ∞ wins there",
+@claim("kloft2011", "Section 5.1, figure 2 (n = 50)",
+       wrong="p = 1 or ∞ wins somewhere there",
        figure="toy_errors")  # fmt: skip
 def in_between_intermediate_norms_win(scale: Scale, wrong: bool = False) -> Finding:
-    """With 64 to 92 % noise kernels ℓ2 and ℓ4 are best."""
+    """With 64 to 92 % noise kernels ℓ2 and ℓ4 are best.
+
+    Partly, if norms in between are best everywhere there, but not these two.
+    """
     means = _errors(scale).loc[0.64:0.92]
     best = means.idxmin(axis=1)
-    good = best.isin([1.0, INF] if wrong else [2.0, 4.0])
+    ends, named = best.isin([1.0, INF]), best.isin([2.0, 4.0])
+    verdict = "refuted" if ends.any() else "confirmed" if named.all() else "partly"
+    if wrong:
+        verdict = "confirmed" if ends.any() else "refuted"
     words = "; ".join(
         f"{100 * nu:.0f} % noise: ℓ{name(p)} with {100 * means.loc[nu, p]:.1f} % "
         f"(ℓ1 {100 * means.loc[nu, 1.0]:.1f}, ℓ∞ {100 * means.loc[nu, INF]:.1f})"
         for nu, p in best.items()
     )
-    return decide(good.all(), words, scenarios=len(best), agreed=int(good.sum()))
+    return Finding(verdict, words, {"scenarios": len(best), "agreed": int(named.sum())})
 
 
 @claim("kloft2011", "Section 5.1, conjecture at its start", wrong="the order reversed",
@@ -306,8 +313,8 @@ def low_alignment_explains_where_the_sum_wins(
     low, high = means.gain.iloc[0], means.gain.iloc[-1]
     low, high = (high, low) if wrong else (low, high)
     words = "; ".join(
-        f"{k}: mean alignment {r.alignment:.3f}, the sum {100 * r.gain:+.1f} points "
-        "better than ℓ1"
+        f"{k}: mean alignment {r.alignment:.3f}, error of ℓ1 less that of the sum "
+        f"{100 * r.gain:+.1f} points"
         for k, r in means.iterrows()
     )
     return decide(low > high + MARGIN, words, low=low, high=high)
@@ -323,15 +330,18 @@ def _work(scale: Scale, column: str = "passes") -> pd.DataFrame:
 
 
 def _compare(scale: Scale, less: str, more: str, column: str, wrong: bool) -> Finding:
-    """Does one method need less work than another, in the geometric mean?"""
+    """Does one method need less work than another, in the geometric mean?
+
+    Where the slower one was cut off, the ratio is a lower bound.
+    """
     work, seconds = _work(scale, column), _work(scale, "seconds")
     less, more = (more, less) if wrong else (less, more)
     ratio = work[more] / work[less]
     mean = float(np.exp(np.log(ratio).mean()))
     clock = float(np.exp(np.log(seconds[more] / seconds[less]).mean()))
     words = (
-        f"{more} needs {mean:.1f} times the {column} of {less} to a gap of "
-        f"{studies.GAP:g} ({ratio.min():.1f} to {ratio.max():.1f} over {len(ratio)} "
+        f"{more} needs {mean:.2g} times the {column} of {less} to a gap of "
+        f"{studies.GAP:g} ({ratio.min():.2g} to {ratio.max():.2g} over {len(ratio)} "
         "sizes)"
     )
     return decide(mean > 1.1, words, ratio=mean, seconds_ratio=clock)
@@ -386,8 +396,9 @@ def simple_mkl_is_slower_than_the_silp(scale: Scale, wrong: bool = False) -> Fin
 def interleaving_beats_the_wrapper(scale: Scale, wrong: bool = False) -> Finding:
     """Interleaved optimization vastly outperforms wrappers around a complete SVM.
 
-    Judged on the analytic step with all kernels in memory, both ways. There each step
-    in the weights costs a pass, and a wrapper with few, good steps has fewer of them.
+    Judged in passes on the analytic step, all kernels in memory: the wrapper of
+    algorithm 1, warm-started and with an SVM tolerance that follows the gap, against
+    steps inside the SMO, which read a row of every kernel for each coordinate moved.
     """
     return _compare(scale, "interleaved, ℓ4/3", "analytic, ℓ4/3", "passes", wrong)
 
