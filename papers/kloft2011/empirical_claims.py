@@ -66,20 +66,26 @@ def the_sum_wins_when_all_kernels_matter_equally(
     return decide(good, words, error=row[p], excess=row[p] - bayes_error())
 
 
-@claim("kloft2011", "Section 5.1, figure 2 (n = 50)", wrong="p = 1 or ∞ wins there",
+@claim("kloft2011", "Section 5.1, figure 2 (n = 50)",
+       wrong="p = 1 or ∞ wins somewhere there",
        figure="toy_errors")  # fmt: skip
 def in_between_intermediate_norms_win(scale: Scale, wrong: bool = False) -> Finding:
-    """With 64 to 92 % noise kernels ℓ2 and ℓ4 are best."""
+    """With 64 to 92 % noise kernels ℓ2 and ℓ4 are best.
+
+    Partly, if norms in between are best everywhere there, but not these two.
+    """
     means = _errors(scale).loc[0.64:0.92]
     best = means.idxmin(axis=1)
-    good = best.isin([1.0, INF] if wrong else [2.0, 4.0])
+    ends, named = best.isin([1.0, INF]), best.isin([2.0, 4.0])
+    verdict = "refuted" if ends.any() else "confirmed" if named.all() else "partly"
+    if wrong:
+        verdict = "confirmed" if ends.any() else "refuted"
     words = "; ".join(
         f"{100 * nu:.0f} % noise: ℓ{name(p)} with {100 * means.loc[nu, p]:.1f} % "
         f"(ℓ1 {100 * means.loc[nu, 1.0]:.1f}, ℓ∞ {100 * means.loc[nu, INF]:.1f})"
         for nu, p in best.items()
     )
-    verdict = "confirmed" if good.all() else "partly" if good.any() else "refuted"
-    return Finding(verdict, words, {"scenarios": len(best), "agreed": int(good.sum())})
+    return Finding(verdict, words, {"scenarios": len(best), "agreed": int(named.sum())})
 
 
 @claim("kloft2011", "Section 5.1, conjecture at its start", wrong="the order reversed",
@@ -307,8 +313,8 @@ def low_alignment_explains_where_the_sum_wins(
     low, high = means.gain.iloc[0], means.gain.iloc[-1]
     low, high = (high, low) if wrong else (low, high)
     words = "; ".join(
-        f"{k}: mean alignment {r.alignment:.3f}, the sum {100 * r.gain:+.1f} points "
-        "better than ℓ1"
+        f"{k}: mean alignment {r.alignment:.3f}, error of ℓ1 less that of the sum "
+        f"{100 * r.gain:+.1f} points"
         for k, r in means.iterrows()
     )
     return decide(low > high + MARGIN, words, low=low, high=high)
@@ -324,15 +330,18 @@ def _work(scale: Scale, column: str = "passes") -> pd.DataFrame:
 
 
 def _compare(scale: Scale, less: str, more: str, column: str, wrong: bool) -> Finding:
-    """Does one method need less work than another, in the geometric mean?"""
+    """Does one method need less work than another, in the geometric mean?
+
+    Where the slower one was cut off, the ratio is a lower bound.
+    """
     work, seconds = _work(scale, column), _work(scale, "seconds")
     less, more = (more, less) if wrong else (less, more)
     ratio = work[more] / work[less]
     mean = float(np.exp(np.log(ratio).mean()))
     clock = float(np.exp(np.log(seconds[more] / seconds[less]).mean()))
     words = (
-        f"{more} needs {mean:.1f} times the {column} of {less} to a gap of "
-        f"{studies.GAP:g} ({ratio.min():.1f} to {ratio.max():.1f} over {len(ratio)} "
+        f"{more} needs {mean:.3g} times the {column} of {less} to a gap of "
+        f"{studies.GAP:g} ({ratio.min():.3g} to {ratio.max():.3g} over {len(ratio)} "
         "sizes)"
     )
     return decide(mean > 1.1, words, ratio=mean, seconds_ratio=clock)
@@ -349,7 +358,7 @@ def the_svm_on_the_sum_is_the_floor(scale: Scale, wrong: bool = False) -> Findin
         f"the cheapest other method needs {ratio.min():.2f} to {ratio.max():.2f} times "
         f"the passes of the floor over {len(ratio)} sizes"
     )
-    return decide(ratio.min() >= 1, words, smallest=ratio.min(), largest=ratio.max())
+    return decide(ratio.min() > 0.99, words, smallest=ratio.min(), largest=ratio.max())
 
 
 @claim("kloft2011", "Section 5.5, figure 6", wrong="the two swapped",
@@ -387,8 +396,9 @@ def simple_mkl_is_slower_than_the_silp(scale: Scale, wrong: bool = False) -> Fin
 def interleaving_beats_the_wrapper(scale: Scale, wrong: bool = False) -> Finding:
     """Interleaved optimization vastly outperforms wrappers around a complete SVM.
 
-    Judged on the analytic step with all kernels in memory, both ways. There each step
-    in the weights costs a pass, and a wrapper with few, good steps has fewer of them.
+    Judged in passes on the analytic step, all kernels in memory: the wrapper of
+    algorithm 1, warm-started and with an SVM tolerance that follows the gap, against
+    steps inside the SMO, which read a row of every kernel for each coordinate moved.
     """
     return _compare(scale, "interleaved, ℓ4/3", "analytic, ℓ4/3", "passes", wrong)
 
@@ -398,15 +408,24 @@ def interleaving_beats_the_wrapper(scale: Scale, wrong: bool = False) -> Finding
 def work_grows_like_the_size_of_the_kernels(
     scale: Scale, wrong: bool = False
 ) -> Finding:
-    """Non-sparse MKL scales with n and M like the kernel matrices, M n² numbers."""
-    work = _work(scale)["analytic, ℓ4/3"].reset_index()
-    work["numbers"] = work.iloc[:, 2] * work.M * work.n**2
-    in_n = work[work.M.eq(work.M.mode()[0])]
-    in_M = work[work.n.eq(work.n.mode()[0])]
-    a = np.polyfit(np.log(in_n.n), np.log(in_n.numbers), 1)[0]
-    b = np.polyfit(np.log(in_M.M), np.log(in_M.numbers), 1)[0]
+    """Non-sparse MKL scales with n and M like the kernel matrices, M n² numbers.
+
+    Judged between the two largest n, and the two largest M: the ten narrowest Gaussians
+    are close to the identity, and any weights will do for them.
+    """
+    passes = _work(scale)["analytic, ℓ4/3"].rename("passes").reset_index()
+    passes["numbers"] = passes.passes * passes.M * passes.n**2
+    a = _exponent(passes[passes.M.eq(passes.M.mode()[0])], "n")
+    b = _exponent(passes[passes.n.eq(passes.n.mode()[0])], "M")
     good = abs(a - (3 if wrong else 2)) <= 0.4 and abs(b - (2 if wrong else 1)) <= 0.4
     words = (
-        f"numbers read by the analytic solver (ℓ4/3) grow like n^{a:.2f} and M^{b:.2f}"
+        f"numbers read by algorithm 1 (ℓ4/3) grow like n^{a:.2f} and M^{b:.2f} between "
+        "the two largest sizes"
     )
     return decide(good, words, in_n=a, in_M=b)
+
+
+def _exponent(rows: pd.DataFrame, x: str) -> float:
+    """The slope of log numbers against log x between the two largest x."""
+    last = np.log(rows.sort_values(x)[[x, "numbers"]].to_numpy(float)[-2:])
+    return float(np.diff(last[:, 1])[0] / np.diff(last[:, 0])[0])
