@@ -167,7 +167,8 @@ class Steep(Machine):
             if abs(slope) <= FLAT * abs(first):
                 break
             low, high = (t, high) if slope < 0 else (low, t)
-            t = min(max(t - slope / max(curve, 1e-300), 0.1 * t), 4 * t)
+            curve = max(curve, 0.1 * abs(slope) / t, 1e-300)  # else 4t or 0.1t it is
+            t = min(max(t - slope / curve, 0.1 * t), 4 * t)
             t = t if low < t < high else 0.5 * (low + min(high, 4 * low))
         return t
 
