@@ -123,6 +123,7 @@ def run_papers(
     home = ROOT / "papers" if out is None else Path(out).resolve()
     scale = Scale(mode, seed, home / WORK)
     papers = [load(key) for key in keys]
+    (home / WORK).mkdir(parents=True, exist_ok=True)  # or say at once that it cannot
     first: list[Item] = [s for paper in papers for s in paper.studies.values()]
     later = [item for p in papers for item in p.items() if item not in first]
     outcomes: list[Outcome] = []

@@ -208,3 +208,10 @@ def test_wrong_names_get_one_sentence(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(papers, "ROOT", tmp_path / "elsewhere")
     with pytest.raises(NotACheckout, match="run this in a checkout"):
         papers.known()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(toy, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match="file"):
+        run(toy, tmp_path, out=tmp_path / "file")
+    assert not (tmp_path / "mark").exists()
