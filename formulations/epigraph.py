@@ -13,7 +13,8 @@ is all we keep. From (A, b, K) follow, by conic duality and nothing else,
     value       h(x)       = inf { t : (x, t, ·) ∈ epi h },  with its multipliers
     prox        argmin h(z) + Σ (z − x)² / (2 step)
 
-Each is one small program handed to Clarabel directly: the matrices are compiled once.
+Each is one small program (`conic`): the matrices are compiled once. Sums of sorted
+entries are cheaper in a given order (`ordered`), which is tried first.
 `support_program` states the first line as CVXPY constraints, which is how the dual of
 a whole learning problem is derived instead of written.
 
@@ -26,7 +27,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -34,25 +34,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .conic import Block, Cones, Solution
+from .ordered import UNSETTLED, Ordered, in_order
+
 Array = np.ndarray
-Block = tuple[str, int, float]  # cone, number of rows, exponent (power cones only)
-
-
-# Steep power cones (exponents near 1) stall at full steps: then shorter ones, and other
-# scalings. Where rounding spoils the last steps towards 1e-13, a looser goal stops
-# before them. "Almost solved" means 5e-5 to Clarabel; what counts here is the error
-# that was reached, which may be the larger, the more has been tried.
-SHORT, LINE, PLAIN = (
-    {"max_step_fraction": 0.9},
-    {"linesearch_backtrack_step": 0.5},
-    {"equilibrate_enable": False},
-)
-ATTEMPTS: tuple[tuple[float, float, dict[str, Any]], ...] = (
-    (1e-13, 1e-10, {"max_iter": 100}),  # the goal, what is enough, and how
-    (1e-10, 1e-9, {}),
-    *((1e-9, 1e-9, how) for how in (SHORT, LINE, PLAIN)),
-    *((1e-8, 1e-8, how) for how in ({}, SHORT, LINE, PLAIN)),
-)
 
 
 class DerivationError(RuntimeError):
@@ -65,85 +50,6 @@ def split(declared: Any) -> tuple[Any, list]:
         expression, constraints = declared
         return expression, list(constraints)
     return declared, []
-
-
-@dataclass
-class Solution:
-    status: str
-    z: Array
-    y: Array
-    error: float = np.inf  # the largest of gap and residuals, relatively
-
-
-def _read(found: Any) -> Solution:
-    """What Clarabel found, and how far it is from a solution by its own measures."""
-    primal, dual = found.obj_val, found.obj_val_dual
-    gap = abs(primal - dual) / max(1.0, min(abs(primal), abs(dual)))
-    worst = max(gap, found.r_prim, found.r_dual)
-    error = worst if np.isfinite(worst) else np.inf
-    return Solution(str(found.status), np.array(found.x), np.array(found.z), error)
-
-
-def _settings(goal: float, manner: dict[str, Any]) -> Any:
-    import clarabel
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.max_iter = 200
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = goal
-    settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-10
-    for name, value in manner.items():
-        setattr(settings, name, value)
-    return settings
-
-
-@dataclass
-class Cones:
-    """min ½zᵀPz + qᵀz subject to b − A z ∈ K, and where x and t stand in z."""
-
-    P: sp.csc_matrix
-    q: Array
-    A: sp.csc_matrix
-    b: Array
-    blocks: list[Block]
-    x: Array
-    t: Array
-    offset: float  # what the objective adds to ½zᵀPz + qᵀz
-
-    def solve(self, q: Array, P=None, row=None, rhs=None, b=None) -> Solution:
-        """Another linear term q; P added to the quadratic one; rows z = rhs on top."""
-        import clarabel
-
-        A, b = self.A, self.b if b is None else b
-        cones = [_clarabel_cone(block) for block in self.blocks]
-        if row is not None:
-            A, b = sp.csc_matrix(sp.vstack([row, A])), np.concatenate([rhs, b])
-            cones = [clarabel.ZeroConeT(len(rhs)), *cones]
-        P = self.P if P is None else sp.csc_matrix(self.P + P)
-        best = Solution("", np.empty(0), np.empty(0))
-        for goal, enough, manner in ATTEMPTS:
-            settings = _settings(goal, manner)
-            found = clarabel.DefaultSolver(P, q, A, b, cones, settings).solve()
-            now = _read(found)
-            if now.status == "Solved" or "Infeasible" in now.status:
-                return now
-            best = min(best, now, key=lambda solution: solution.error)
-            if best.error <= enough:
-                return replace(best, status="Solved")
-        return best
-
-    def cost(self, gx: Any, gt: Any = 0.0) -> Array:
-        q = np.zeros(self.A.shape[1])
-        q[self.x] = np.ravel(gx)
-        q[self.t] = gt
-        return q
-
-    def unit_rows(self) -> sp.csc_matrix:
-        """Rows that read x off z."""
-        size = len(self.x)
-        entries = (np.ones(size), (np.arange(size), self.x))
-        return sp.csc_matrix(entries, shape=(size, self.A.shape[1]))
 
 
 class Epigraph:
@@ -164,22 +70,28 @@ class Epigraph:
         self.declare, self.shape, self.heights = declare, shape, heights
         self.nonneg, self.what = nonneg, what
 
-    def _compile(self, epigraph: bool) -> Cones:
+    def _compile(self, epigraph: bool, ordered: bool = False) -> Cones:
         import cvxpy as cp
+        from cvxpy.atoms.affine.wraps import nonneg_wrap
 
         size = int(np.prod(self.shape))
-        # Sign attributes rename variables on the way to the cones: a plain twin keeps
+        # Sign attributes rename variables on the way to the cones: a plain one keeps
         # its columns, and the declaration still sees the sign it needs for DCP.
-        x = cp.Variable(self.shape, nonneg=self.nonneg)
-        twin, t = cp.Variable(size), cp.Variable(self.heights)
+        plain, t, s = cp.Variable(size), cp.Variable(self.heights), cp.Variable(size)
+        x: Any = cp.reshape(plain, self.shape, order="C")
+        x = nonneg_wrap(x) if self.nonneg else x
         expression, constraints = self._declared(x)
-        constraints = [cp.vec(x, order="C") == twin, *constraints]
+        if ordered:  # which keeps s ≥ 0
+            expression = in_order(expression, x, s)
+            constraints = [in_order(each, x, s) for each in constraints]
+        elif self.nonneg:
+            constraints = [plain >= 0, *constraints]
         if epigraph:
             height = cp.reshape(expression, (self.heights,), order="C")
             constraints, objective = [height <= t, *constraints], cp.sum(t)
         else:
             objective = cp.sum(expression)
-        problem = cp.Problem(cp.Minimize(objective + 0 * cp.sum(twin)), constraints)
+        problem = cp.Problem(cp.Minimize(objective + 0 * cp.sum(plain)), constraints)
         if not problem.is_dcp():
             raise ValueError(
                 f"{self.what} is not a convex CVXPY expression (DCP): {expression}. "
@@ -192,18 +104,19 @@ class Epigraph:
         form, n = data["param_prob"], data["A"].shape[1]
         columns, quadratic = form.var_id_to_col, form.P is not None
         offset = float(form.apply_parameters(quad_obj=quadratic)[1 + quadratic])
-        return Cones(
+        cones = Cones(
             P=sp.csc_matrix(data.get("P", sp.csc_matrix((n, n)))),
             q=np.asarray(data["c"], float),
             A=sp.csc_matrix(data["A"]),
             b=np.asarray(data["b"], float),
             blocks=list(_blocks(data["dims"], self.what)),
-            x=columns[twin.id] + np.arange(size),
+            x=columns[plain.id] + np.arange(size),
             t=columns[t.id] + np.arange(self.heights)
             if epigraph
             else np.array([], int),
             offset=offset,
         )
+        return Ordered.of(cones, columns[s.id] + np.arange(size)) if ordered else cones
 
     def _declared(self, x: Any) -> tuple[Any, list]:
         """The declaration at x, or a sentence that says what it should have been."""
@@ -248,6 +161,34 @@ class Epigraph:
         return self._compile(epigraph=False)
 
     @cached_property
+    def _orders(self) -> dict[str, Ordered]:
+        """`total` and `cones` in order, where the declaration sorts."""
+        import cvxpy as cp
+
+        if self.heights > 1 or not self.nonneg:
+            return {}
+        x = cp.Variable(self.shape, nonneg=True)
+        expression, constraints = self._declared(x)
+        if all(in_order(node, x, x) is node for node in (expression, *constraints)):
+            return {}
+        forms = {
+            "total": self._compile(False, True),
+            "cones": self._compile(True, True),
+        }
+        return {name: form for name, form in forms.items() if isinstance(form, Ordered)}
+
+    def _asked(
+        self, name: str, question: Callable[[Cones], Solution]
+    ) -> tuple[Cones, Solution]:
+        """The form that answered a question, `total` or `cones`, and its answer."""
+        if name in self._orders:
+            answer = question(self._orders[name])
+            if answer.status != UNSETTLED:
+                return self._orders[name], answer
+        form = getattr(self, name)
+        return form, question(form)
+
+    @cached_property
     def _expression(self) -> tuple[Any, Any] | None:
         """The declaration itself, where it needs no auxiliary variables."""
         import cvxpy as cp
@@ -262,9 +203,9 @@ class Epigraph:
 
     def conjugate(self, v: Array) -> Array:
         """h*(v), one number per height (+inf outside the domain)."""
-        form = self._form
-        q = form.q - form.cost(v)
-        solution = form.solve(q)
+        form, solution = self._asked(
+            self._sharper, lambda form: form.solve(form.q - form.cost(v))
+        )
         if "DualInfeasible" in solution.status:
             return np.full(self.heights, np.inf)
         self._trust(solution, "its conjugate")
@@ -277,15 +218,15 @@ class Epigraph:
         return parts + np.bincount(column_owner, columns, self.heights)
 
     @cached_property
-    def _form(self) -> Cones:
+    def _sharper(self) -> str:
         """The sharper form, unless constants would have to be split among samples."""
         shared = self.heights > 1 and self.total.offset != 0
-        return self.cones if shared else self.total
+        return "cones" if shared else "total"
 
     @cached_property
     def _owners(self) -> tuple[Array, Array]:
         """Which sample each row and column belongs to: samples share no cone."""
-        total = self._form
+        total = getattr(self, self._sharper)
         # A row may hold a constant alone: it belongs where its cone belongs.
         first = np.cumsum([0] + [size for _, size, _ in total.blocks])
         joined = [
@@ -316,10 +257,9 @@ class Epigraph:
             with np.errstate(all="ignore"):  # outside its domain or far away: inf
                 found = np.reshape(np.asarray(expression.value, float), self.heights)
             return np.where(np.isnan(found), np.inf, found)
-        cones = self.cones if self.heights > 1 else self.total
-        cost = cones.q if self.heights == 1 else cones.cost(0.0, 1.0)
-        rhs = np.ravel(x).astype(float)
-        solution = cones.solve(cost, row=cones.unit_rows(), rhs=rhs)
+        point = np.ravel(x).astype(float)
+        name = "cones" if self.heights > 1 else "total"
+        cones, solution = self._asked(name, lambda form: form.at(point))
         if "PrimalInfeasible" in solution.status:
             return np.full(self.heights, np.inf)
         self._trust(solution, "its value")
@@ -329,19 +269,22 @@ class Epigraph:
         return np.array([cones.q @ z + 0.5 * z @ (cones.P @ z) + cones.offset])
 
     def subgradient(self, x: Array) -> Array:
-        total, rhs = self.total, np.ravel(x).astype(float)
-        solution = total.solve(total.q, row=total.unit_rows(), rhs=rhs)
+        point = np.ravel(x).astype(float)
+        _, solution = self._asked("total", lambda form: form.at(point))
         self._trust(solution, "its subgradient")
-        return -solution.y[: len(rhs)].reshape(self.shape)
+        return -solution.y[: len(point)].reshape(self.shape)
 
-    def prox(self, x: Array, step: Array) -> Array:
+    def prox(self, x: Array, step: Array | float) -> Array:
         """argmin_z Σ h(z) + Σ (z − x)² / (2 step)."""
-        total = self.total
         scale = 1.0 / np.broadcast_to(np.asarray(step, float), self.shape).ravel()
-        q = total.q - total.cost(scale * np.ravel(x))
-        solution = total.solve(q, P=sp.diags(total.cost(scale)))
+
+        def nearest(form: Cones) -> Solution:
+            q = form.q - form.cost(scale * np.ravel(x))
+            return form.solve(q, P=sp.diags(form.cost(scale)))
+
+        form, solution = self._asked("total", nearest)
         self._trust(solution, "its prox")
-        return solution.z[total.x].reshape(self.shape)
+        return solution.z[form.x].reshape(self.shape)
 
     def slope_at_infinity(self, direction: Array) -> float:
         """h^∞(direction) from values far away; +inf where h outgrows every line.
@@ -364,10 +307,13 @@ class Epigraph:
         top = float(np.max(np.abs(v)))
         if top == 0:
             return np.inf
-        cones = self.cones
-        row = sp.csc_matrix(cones.cost(v / top)[None, :])
-        zero = np.zeros_like(cones.b)  # b = 0: the recession cone of the epigraph
-        solution = cones.solve(cones.cost(0.0, 1.0), row=row, rhs=np.ones(1), b=zero)
+
+        def least(form: Cones) -> Solution:
+            row = sp.csc_matrix(form.cost(v / top)[None, :])
+            zero = np.zeros_like(form.b)  # b = 0: the recession cone of the epigraph
+            return form.solve(form.cost(0.0, 1.0), row=row, rhs=np.ones(1), b=zero)
+
+        cones, solution = self._asked("cones", least)
         if "PrimalInfeasible" in solution.status:
             return np.inf
         self._trust(solution, "the domain of its conjugate")
@@ -422,22 +368,6 @@ def _blocks(dims: Any, what: str) -> Iterator[Block]:
     yield from (("soc", size, 0.0) for size in dims.soc)
     yield from (("exp", 3, 0.0) for _ in range(dims.exp))
     yield from (("pow", 3, float(a)) for a in dims.p3d)
-
-
-def _clarabel_cone(block: Block) -> Any:
-    import clarabel
-
-    kind, size, exponent = block
-    if kind == "exp":
-        return clarabel.ExponentialConeT()
-    if kind == "pow":
-        return clarabel.PowerConeT(exponent)
-    types = {
-        "zero": clarabel.ZeroConeT,
-        "nonneg": clarabel.NonnegativeConeT,
-        "soc": clarabel.SecondOrderConeT,
-    }
-    return types[kind](size)
 
 
 def _in_dual_cones(Y: Any, kind: str, a: Array) -> list:

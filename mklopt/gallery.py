@@ -50,7 +50,7 @@ def k_support(k: int) -> Declared:
 
 @dataclass(frozen=True)
 class OrderedWeightedL1(Formulation):
-    """Σ λ_i u_(i), and its operators: M² inequalities are slow to solve numerically.
+    """Σ λ_i u_(i), and its operators in closed form: exact, and faster still.
 
     It is the Lovász extension of F(S) = λ_1 + … + λ_|S|. So kernels of equal u share
     their λ, Ω* is 0 where no set has Σ_S v > F(S), and prox cuts sets by sorting.
