@@ -19,6 +19,7 @@ Guarantee. `gap` bounds the distance to the optimum: Σ_i C V(f_i + b) + C V*(�
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -121,7 +122,7 @@ def solve(
     moves, best, idle, pause, cost = 0, math.inf, 0, 0, 0
     while True:
         gradient = K @ alpha + dual.ridge * alpha - dual.linear
-        most = min(budget - moves, max(2 * n, 1000))
+        most = min(budget - moves, turn(n))
         done, gap, bias = _smo(K, *dual, problem.bias, alpha, gradient, tol, most)
         moves += done
         if cost > done and gap > 0.9 * best:  # a dear Newton step that did not pay
@@ -135,6 +136,11 @@ def solve(
         pause -= pause > 0
         cost = 0 if pause else _newton(K, dual, problem.bias, alpha)
         moves += cost
+
+
+def turn(n: int) -> int:
+    """The moves between two Newton steps."""
+    return max(2 * n, 1000)
 
 
 def longest(n: int) -> int:
@@ -307,13 +313,15 @@ def _smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
 def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
     """Exact steps on the coordinates off bounds and kinks, each up to the next end.
 
-    Returns what they cost, in moves that would have taken as long.
+    Three at least, more while they cost no more than a turn of moves: a kernel of low
+    rank has many to end on. Returns their cost, in moves that would have taken as long.
     """
     linear, kink, ridge, low, high = dual
     cost = 0
-    for _ in range(3):
+    for done in itertools.count():
         which = Free.under(dual, bias, alpha)
-        if not 0 < len(which) <= 3000:
+        dear = done >= 3 and cost > turn(len(K))
+        if dear or not 0 < len(which) <= 3000:
             break
         cost += 1 + len(which) ** 3 // (200 * len(K))
         free = which.index
@@ -342,6 +350,9 @@ def bordered(
 
     None when rounding has made S indefinite beyond repair.
     """
+    if border is not None:  # no change where borderᵀd is given, and no null vector there
+        size = float(np.trace(system)) / len(system)
+        system = system + size * (border @ border.T)
     factor = _factored(system)
     if factor is None:
         return None

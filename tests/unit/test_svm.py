@@ -165,3 +165,39 @@ def test_newton_steps_are_charged_to_the_budget(monkeypatch):
     p = problem("hinge", LINEAR, C=1e4).with_(y=y)
     svm.solve(p, LINEAR, tol=0.0, budget=25_000)
     assert 1 <= len(calls) <= 3
+
+
+def few_directions(seed: int, C: float, n: int = 40, rank: int = 5):
+    """A stack of rank-1 kernels: more samples are free than there are directions."""
+    rng = np.random.default_rng(seed)
+    L = rng.normal(size=(rank, n, 1))
+    y = np.where(L[0, :, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    grams = GramStack.from_factors(L)
+    return Problem(grams, y, "hinge", FixedWeights((1.0,) * rank), C)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kernels_of_low_rank_take_few_moves(seed):
+    p = few_directions(seed, 100.0)
+    steep = np.array([100.0, 30.0, 10.0, 3.0, 1.0]) * p.formulation.theta
+    K = p.grams.combine(steep)
+    found = svm.solve(p, K, tol=1e-5)
+    assert found.gap <= 1e-5
+    assert found.moves < 40_000  # one at a time, and with Σα adrift, it was 800,000
+    assert abs(np.sum(found.alpha)) <= 1e-9 * np.sum(np.abs(found.alpha))
+
+
+def test_a_border_is_kept_where_the_system_is_singular_but_for_it():
+    rng = np.random.default_rng(0)
+    V = rng.normal(size=(6, 5)) * 10  # rank 5; with Σd = 0 the minimizer is unique
+    S, r, border = V @ V.T, rng.normal(size=(6, 1)), np.ones((6, 1))
+    d = svm.bordered(S, r, border)
+    assert d is not None
+    assert abs(np.sum(d)) <= 1e-10 * np.sum(np.abs(d))
+    Z = np.linalg.svd(border.T)[2][1:].T  # a basis of Σd = 0
+    wanted = Z @ np.linalg.solve(Z.T @ S @ Z, Z.T @ r)
+    assert d == pytest.approx(wanted, rel=1e-8)
+    shifted = svm.bordered(S, r, border, np.array([0.3]))
+    assert shifted is not None and np.sum(shifted) == pytest.approx(0.3, rel=1e-9)
+    level = S @ shifted - r
+    assert level == pytest.approx(np.full((6, 1), level.mean()), rel=1e-6)
