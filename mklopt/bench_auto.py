@@ -59,7 +59,7 @@ WHOLE = (1000, 300)  # where the bars hold as they are; elsewhere twice
 COSTS = (1.0, 100.0)
 MANY, DEEP = (100, 300, 1000, 3000), (250, 500, 1000, 2000)  # M and n
 FEW, FLAT = 60, 200  # … at this M and this n
-SOME, PATIENT = 20.0, 40.0  # seconds for an attempt at least, and times auto's time
+SOME, PATIENT = 20.0, 15.0  # seconds for an attempt at least, and times auto's time
 SLACK = 0.1  # of a measured exponent
 VERSIONS = (
     "mklopt", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "ecos",

@@ -290,9 +290,8 @@ def localization(scale: Scale) -> pd.DataFrame:
         given, family = localization_data(which)
         for seed in range(scale.of(2, 8, 20)):
             part = _some(given, scale.of(140, 500, 1500), seed)
-            split = split_of(
-                family, part, scale.of(60, 150, 400), seed, "multiplicative"
-            )
+            size = min(scale.of(60, 150, 400), round(0.85 * len(part.y)))
+            split = split_of(family, part, size, seed, "multiplicative")
             for p in LOCALIZATION:
                 found: dict[float, list[float]] = {}
                 for target in _targets(split.y, scale.of(3, 3, 10)):
