@@ -350,7 +350,7 @@ def bordered(
 
     None when rounding has made S indefinite beyond repair.
     """
-    if border is not None:  # no change where borderᵀd is given, and no null vector there
+    if border is not None:  # changes nothing where borderᵀd is given
         size = float(np.trace(system)) / len(system)
         system = system + size * (border @ border.T)
     factor = _factored(system)
