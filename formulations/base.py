@@ -31,8 +31,10 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
                     in `orthant`
     curved          Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2 and c > 0: strongly convex,
                     (p, a, c) in `curved`
-    simplices       Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j (Σ_{k∈j} u_k)², the
-                    groups j and q from `simplices`
+    sums            Ω(u) = ½‖(Σ_{k∈j} u_k)_j‖²_{2q} with 2q > 1, the groups j and q from
+                    `simplices`
+    simplices       and q ≥ 1: Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of
+                    Σ_j γ_j (Σ_{k∈j} u_k)²
 
 Guarantee: derived values are good to 1e-8, mostly better. Closed forms are checked
 against the declaration by the contract suite. `rounding` bounds their relative error in

@@ -67,6 +67,9 @@ class SquaredMixedNorm(Formulation):
         concave = max(self.exponents) <= 2  # in the squares of u
         return frozenset({"groups"} | ({"reweighted"} if concave else set()))
 
+    def simplices(self, M: int) -> tuple[Groups, float]:
+        return self.groups, self.exponents[1] / 2
+
     def weights(self, u: Array) -> Array:
         r, s = self.exponents
         sums = self.inner(u, r)
@@ -175,10 +178,7 @@ class VSKL(SquaredMixedNorm):
 
     @property
     def traits(self) -> frozenset[str]:
-        return super().traits | {"simplices"}
-
-    def simplices(self, M: int) -> tuple[Groups, float]:
-        return self.groups, self.q  # type: ignore[return-value]
+        return super().traits | {"sums", "simplices"}
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
@@ -210,7 +210,8 @@ class Composite(SquaredMixedNorm):
     def traits(self) -> frozenset[str]:
         sparse = {"two_levels"} if max(self.r, self.s) < 2 else set()
         smooth = {"smooth_dual"} if min(self.r, self.s) > 1 else set()
-        return super().traits | sparse | smooth
+        sums = {"sums"} if self.r == 1 < self.s else set()
+        return super().traits | sparse | smooth | sums
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:

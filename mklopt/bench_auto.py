@@ -90,6 +90,7 @@ def cases(n: int, M: int) -> list[Case]:
     found += [Case(VSKL(tenths, 2.0), "hinge", 18.0)]
     if n <= 500:
         found += [Case(GroupLasso(), l, None, False) for l in ("logistic", "squared")]
+    if n <= 1000:
         found += [Case(f, "hinge") for f in (ElasticNet(0.5), Composite(tenths))]
     return found
 

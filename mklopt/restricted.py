@@ -18,7 +18,7 @@ from .formulations.base import Formulation, Groups
 from .problem import Problem
 
 Array = np.ndarray
-KEPT = {"reweighted", "smooth_dual", "ball", "simplex", "simplices", "orthant"}
+KEPT = {"reweighted", "smooth_dual", "ball", "simplex", "sums", "simplices", "orthant"}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """A working set of kernels, grown by pricing, and Newton's method inside it.
 
 Problem. Formulations that leave most kernels unused and have weights on simplices or
-an orthant (ℓ1, VSKL, group lasso, elastic net); losses with a machine.
+an orthant (ℓ1, VSKL and CKL that sum inside groups, group lasso, elastic net); losses
+with a machine.
 
 Algorithm. Repeat: solve the problem of the working set W (restricted.py) until its gap
 is a small part of the whole gap; price all kernels, v_m = ‖α‖_{K_m}, by the product
@@ -52,14 +53,14 @@ SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is compl
 
 def promised(problem: Problem) -> float:
     """At q = ∞ groups fall silent, and ‖α‖_K of theirs has half of the digits only."""
-    if "simplices" not in problem.formulation.traits:
+    if "sums" not in problem.formulation.traits:
         return 1e-6
     return 1e-6 if problem.formulation.simplices(problem.grams.M)[1] < np.inf else 1e-5
 
 
 @solver(
     "active",
-    needs={"simplex or simplices or orthant"},
+    needs={"simplex or sums or orthant"},
     losses={"quadratic", "steep"},
     accuracy=promised,
     reference="chapelle2008",
@@ -198,7 +199,7 @@ def _on_simplices(oracle: Oracle, theta: Array) -> Array:
 def simplices(part: Problem) -> tuple[Groups, float]:
     """The groups of kernels, and q across them; a single simplex has one group."""
     M = part.grams.M
-    if "simplices" in part.formulation.traits:
+    if "sums" in part.formulation.traits:
         return part.formulation.simplices(M)
     return (tuple(range(M)),), 1.0
 

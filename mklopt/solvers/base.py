@@ -60,6 +60,7 @@ TRAITS = {  # what a formulation must state, in words
     "smooth_dual": "a smooth dual",
     "ball": "a ball of kernel weights",
     "simplex": "a simplex of kernel weights",
+    "sums": "sums of block norms inside groups",
     "simplices": "simplices of kernel weights",
     "two_levels": "kernel weights on two levels",
     "orthant": "a price of every kernel for itself",

@@ -28,6 +28,11 @@ with E = ∂θ/∂D and c_j = (K_jα)_F,
 
     ∂²G/∂λ_k∂λ_l = B_kᵀ S⁻¹ B_l − ½ v_k² E_jj' v_l²
     S = Σθ_jK_j + ridge + 2 Σ c_j E_ji c_iᵀ,    B_k = θ_j(K_kα)_F + Σ_i c_i E_ij v_k²
+
+Sums inside groups and an exponent 1 < 2q < 2 across them (CKL) have the same oracle
+with min over θ, ‖θ‖_{q/(1−q)} ≤ 1, in the place of max over γ. G is then not convex,
+but J(λ_kθ_j) is convex in the products, and where all θ_j > 0 both are stationary
+together. E is positive semi-definite: what the model keeps of ∂²G is the first term.
 """
 
 from __future__ import annotations
@@ -282,7 +287,8 @@ class Oracle:
         B = self.theta[owner] * own + (c @ E)[:, owner] * squares
         self._columns = self._answer(B, c, E)
         H = self._columns.T @ B
-        H -= 0.5 * np.outer(squares, squares) * E[np.ix_(owner, owner)]
+        if self.q > 1:  # E = 0 at q = 1
+            H -= 0.5 * np.outer(squares, squares) * E[np.ix_(owner, owner)]
         return np.asarray(0.5 * (H + H.T))
 
     def _answer(self, B: Array, c: Array, E: Array) -> Array:

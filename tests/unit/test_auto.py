@@ -20,7 +20,8 @@ WDBC, TARGETS = load("wdbc")
 K, Y = subset_gaussians(120, 40)
 GRAMS = GramStack(K)
 HALVES = F.VSKL([tuple(range(20)), tuple(range(20, 40))], 2.0)
-SPARSE = [F.BlockL1(), F.GroupLasso(), F.ElasticNet(0.5), HALVES]
+SUMS = F.Composite([tuple(range(10)), tuple(range(10, 25)), tuple(range(25, 40))])
+SPARSE = [F.BlockL1(), F.GroupLasso(), F.ElasticNet(0.5), HALVES, SUMS]
 
 
 def problem(formulation, loss="hinge", C=1.0, grams=GRAMS, **more) -> Problem:
@@ -44,7 +45,8 @@ def composite(r, s):
         (F.BlockNorm(np.inf), "hinge", "spicy: it takes everything"),
         (F.BlockPower(3.0), "hinge", "analytic: BlockPower uses all kernels"),
         (composite(1.2, 1.5), "hinge", "analytic: Composite uses all kernels"),
-        (composite(1.0, 1.5), "hinge", "spicy: it takes everything"),
+        (composite(1.0, 1.5), "hinge", "active: Composite leaves kernels unused"),
+        (composite(1.5, 1.0), "hinge", "spicy: it takes everything"),
         (F.NonIsotropic(np.eye(GRAMS.M) + 0.1), "hinge", "analytic: NonIsotropic has"),
     ],
     ids=lambda x: getattr(x, "name", x),

@@ -531,3 +531,27 @@ def test_kernels_in_any_order_of_groups_give_the_same():
     assert len(here.trace) == len(there.trace)
     for a, b in itertools.pairwise((here.weights[order], there.weights)):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("s", [1.1, 1.5, 2.0])
+def test_the_oracle_of_composite_sums_has_the_slope_and_keeps_what_is_convex(s):
+    """1 < s < 2 across groups: ∂G by differences, and a model no less than ∂²G."""
+    p = Problem(GRAMS, Y, "squared", Composite(THREE, 1.0, s), 1.0)
+    lam = somewhere(oracle(p))
+
+    def at(lam):
+        found = oracle(p, 1e-13)
+        settle(found, lam)
+        return found
+
+    here, h = at(lam), 1e-4
+    steps = h * np.eye(len(lam))
+    slope = [(at(lam + d).value - at(lam - d).value) / (2 * h) for d in steps]
+    assert here.slope == pytest.approx(np.array(slope), rel=1e-4)
+    bent = np.array([(at(lam + d).slope - at(lam - d).slope) / (2 * h) for d in steps])
+    model = here.hessian(np.arange(len(lam)))
+    size = np.max(np.abs(model))
+    left = np.linalg.eigvalsh(model - 0.5 * (bent + bent.T))
+    assert left[0] >= -1e-4 * size  # what is left out is never positive …
+    assert np.linalg.eigvalsh(model)[0] >= -1e-9 * size
+    assert (left[-1] <= 1e-4 * size) == (s == 2.0)  # … and nothing where G is convex
