@@ -78,8 +78,12 @@ class Epigraph:
         # Sign attributes rename variables on the way to the cones: a plain one keeps
         # its columns, and the declaration still sees the sign it needs for DCP.
         plain, t, s = cp.Variable(size), cp.Variable(self.heights), cp.Variable(size)
-        x: Any = cp.reshape(plain, self.shape, order="C")
-        x = nonneg_wrap(x) if self.nonneg else x
+        x: Any = plain
+        if len(self.shape) != 1:
+            x = cp.reshape(x, self.shape, order="C")
+        if self.nonneg:
+            x = nonneg_wrap(x)
+            x.name = lambda: "u"  # what errors call it
         expression, constraints = self._declared(x)
         if ordered:  # which keeps s ≥ 0
             expression = in_order(expression, x, s)

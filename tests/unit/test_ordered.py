@@ -144,6 +144,11 @@ def test_owl_without_closed_forms_is_owl(size):
     assert derived.conjugate(np.zeros(size)) == pytest.approx(0.0, abs=1e-12)
 
 
+def test_errors_speak_of_u_and_not_of_what_stands_for_it():
+    with pytest.raises(ValueError, match=r"\(DCP\): PowerApprox\(Sum\(u, .*0\.5\)"):
+        Epigraph(lambda u: cp.sqrt(cp.sum(u)), (M,), nonneg=True).total  # noqa: B018
+
+
 def test_a_better_order_is_found_by_the_slopes():
     """Slopes (1, 2) on equal s: no slopes of λ = (1.5, 1.5), but slopes of (2, 1)."""
     form: Any = SimpleNamespace(s=np.array([0, 1]))
