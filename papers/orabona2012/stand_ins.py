@@ -76,11 +76,18 @@ def _task(
     return Task(name, grams, train.y, fitted.cross(new), test.y)
 
 
+def _parted(
+    found: data.Dataset, n: int, tests: int, seed: int
+) -> tuple[data.Dataset, data.Dataset]:
+    """n samples to train on, and as many of the others to test on as there are."""
+    train, rest = found.split(n, seed=seed)
+    return train, rest.split(tests, seed=seed)[0] if tests < len(rest.y) else rest
+
+
 def _split(
     found: data.Dataset, n: int, tests: int, seed: int
 ) -> tuple[data.Dataset, data.Dataset]:
-    train, rest = found.split(n, seed=seed)
-    test = rest.split(tests, seed=seed)[0] if tests < len(rest.y) else rest
+    train, test = _parted(found, n, tests, seed)
     return train.standardized(), test.standardized(by=train)
 
 
@@ -182,8 +189,7 @@ def images(scale: Scale, n: int, seed: int = 0) -> Task:
     tiny = scale.mode == "tiny"
     found = data.load("digits" if tiny else "mnist5k")
     side, tests = (8, 400) if tiny else (28, 1000)
-    train, rest = found.split(n, seed=seed)
-    test, _ = rest.split(tests, seed=seed)
+    train, test = _parted(found, n, tests, seed)
     top = float(np.max(found.X))
     scaled = [
         data.Dataset(d.name, 0.1 + d.X / top, d.y, {}, "classes") for d in (train, test)
