@@ -118,9 +118,13 @@ class Cones:
 
     def unit_rows(self) -> sp.csc_matrix:
         """Rows that read x off z."""
-        size = len(self.x)
-        entries = (np.ones(size), (np.arange(size), self.x))
-        return sp.csc_matrix(entries, shape=(size, self.A.shape[1]))
+        return unit_rows(self.x, self.A.shape[1])
+
+
+def unit_rows(columns: Array, n: int) -> sp.csc_matrix:
+    """Rows that read some of n columns."""
+    size = len(columns)
+    return sp.csc_matrix((np.ones(size), (np.arange(size), columns)), shape=(size, n))
 
 
 def _clarabel_cone(block: Block) -> Any:

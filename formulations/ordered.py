@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .conic import Cones, Solution
+from .conic import Cones, Solution, unit_rows
 
 Array = np.ndarray
 ROUNDS = 20
@@ -71,7 +71,7 @@ class Ordered(Cones):
     def of(cls, cones: Cones, s: Array) -> Ordered:
         M, n = len(s), cones.A.shape[1]
         falls = sp.diags([-np.ones(M), np.ones(M - 1)], [0, 1], shape=(M, M))
-        chain = sp.csc_matrix(falls @ _unit_rows(s, n))
+        chain = sp.csc_matrix(falls @ unit_rows(s, n))
         parts = {**vars(cones), "s": s}
         parts["A"] = sp.csc_matrix(sp.vstack([cones.A, chain]))
         parts["b"] = np.append(cones.b, np.zeros(M))
@@ -123,9 +123,4 @@ class Ordered(Cones):
 
     def _link(self, chosen: Any) -> Any:
         """Rows of s − chosen x."""
-        return _unit_rows(self.s, self.A.shape[1]) - chosen @ self.unit_rows()
-
-
-def _unit_rows(columns: Array, n: int) -> Any:
-    size = len(columns)
-    return sp.csr_matrix((np.ones(size), (np.arange(size), columns)), shape=(size, n))
+        return unit_rows(self.s, self.A.shape[1]) - chosen @ self.unit_rows()
