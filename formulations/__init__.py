@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from functools import cache
 from typing import Any
 
 if not __name__.startswith("mklopt."):
@@ -16,15 +17,11 @@ if not __name__.startswith("mklopt."):
         "copies of every class"
     )
 
-from .base import (
-    Declared,
-    Formulation,
-    Variational,
-    formulation,
-    stripped,
-    variational,
-)
-from .losses import DeclaredLoss, Loss, loss, stripped_loss
+from . import losses as losses_room
+from .base import Formulation
+from .declared import Declared, Variational, formulation, stripped, variational
+from .losses.base import Loss, snake_case
+from .losses.declared import loss, stripped_loss
 
 __all__ = [
     "Declared",
@@ -41,35 +38,33 @@ __all__ = [
 ]
 
 
-def _concrete(root: Any, module: str) -> list[Any]:
-    found: list[Any] = []
-    for child in root.__subclasses__():
-        found += _concrete(child, module)
-        if child.__module__.startswith(module) and "__dataclass_fields__" in vars(
-            child
-        ):
-            found.append(child)
-    return found
-
-
 def formulations() -> dict[str, type[Formulation]]:
     """Every formulation of this room, by class name."""
-    for info in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{info.name}")
-    found = {
-        c.__name__: c
-        for c in _concrete(Formulation, __name__)
-        if not issubclass(c, Declared)
-    }
-    return dict(sorted(found.items()))
+    _scan()
+    return dict(sorted((c.__name__, c) for c in _listed(Formulation)))
 
 
 def losses_by_name() -> dict[str, type[Loss]]:
     """Every loss of this room, by the name a Problem takes."""
-    from .losses import _snake
+    _scan()
+    return dict(sorted((snake_case(c.__name__), c) for c in _listed(Loss)))
 
-    found = {_snake(c.__name__): c for c in _concrete(Loss, __name__)}
-    return dict(sorted((k, v) for k, v in found.items() if v is not DeclaredLoss))
+
+@cache
+def _scan() -> None:
+    """Import every file of both rooms, once."""
+    for room in (importlib.import_module(__name__), losses_room):
+        for info in pkgutil.iter_modules(room.__path__):
+            importlib.import_module(f"{room.__name__}.{info.name}")
+
+
+def _listed(root: Any) -> list[Any]:
+    """The concrete classes below a root that these rooms offer to users."""
+    found = [c for child in root.__subclasses__() for c in _listed(child)]
+    ours = root.__module__.startswith(__name__)
+    offered = root not in (Formulation, Loss) and root.listed
+    concrete = "__dataclass_fields__" in vars(root)
+    return [*found, root] if ours and offered and concrete else found
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Array, Formulation
+from .base import Array, Formulation, Groups, owners
+from .block_norm import BlockNorm
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,31 @@ class FixedWeights(Formulation):
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
         return [cls(1 / (1 + np.arange(M))), cls(np.arange(M) % 3)]
+
+
+@dataclass(frozen=True)
+class FixedInside(Formulation):
+    """Ω(u) = ½ (Σ_j (Σ_{k∈j} u_k²/λ_k)^q)^{1/q}: λ is held inside the groups."""
+
+    groups: Groups
+    q: float
+    lam: tuple[float, ...]
+    exact: ClassVar[bool] = True
+    listed: ClassVar[bool] = False
+
+    @property
+    def outer(self) -> BlockNorm:
+        return BlockNorm(2 * self.q)
+
+    def _across(self, squares: Array) -> Array:
+        return np.sqrt(np.bincount(owners(self.groups), squares))
+
+    def value(self, u: Array) -> float:
+        lam = np.array(self.lam)
+        if np.any(u[lam == 0] > 0):
+            return np.inf
+        squares = u**2 / np.where(lam > 0, lam, 1.0)
+        return self.outer.value(self._across(squares))
+
+    def conjugate(self, v: Array) -> float:
+        return self.outer.conjugate(self._across(np.array(self.lam) * v**2))

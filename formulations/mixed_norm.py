@@ -17,14 +17,7 @@ from .base import (
     check_range,
     owners,
 )
-from .norms import (
-    INF,
-    declared_norm,
-    dual_exponent,
-    norm,
-    norm_gradient,
-    ratio,
-)
+from .norms import INF, declared_norm, dual_exponent, norm, norm_gradient, ratio
 
 
 class SquaredMixedNorm(Formulation):
@@ -101,7 +94,7 @@ class SquaredMixedNorm(Formulation):
         return np.asarray(ratio(outer, N)[owner] * inside)
 
     def prox(self, u: Array, step: Array | float) -> Array:
-        from .sums import prox_of_groups  # numba: only when it is needed
+        from .mixed_prox import prox_of_groups
 
         step = np.broadcast_to(np.asarray(step, float), u.shape)
         order = np.concatenate([np.array(group) for group in self.groups])

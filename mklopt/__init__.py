@@ -8,58 +8,63 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .util import moved
+
 __version__ = "0.1.0"
 
-_HOME = {
-    "C_zero": "zero",
-    "Certificate": "certificate",
-    "GramStack": "grams",
-    "KernelFamilyProblem": "gmkl",
-    "LazyStack": "lazy",
-    "MKLClassifier": "estimators",
-    "MKLClassifierCV": "estimators",
-    "MKLOneClass": "estimators",
-    "MKLRegressor": "estimators",
+_HOME = {  # public names, and the module that each lives in
+    "C_zero": "reference.c_zero",
+    "Certificate": "certificates.certificate",
+    "GramStack": "grams.stack",
+    "KernelFamilyProblem": "gmkl.problem",
+    "LazyStack": "kernels.streaming",
+    "MKLClassifier": "estimators.classifier",
+    "MKLClassifierCV": "estimators.cv",
+    "MKLOneClass": "estimators.one_class",
+    "MKLRegressor": "estimators.regressor",
     "Problem": "problem",
-    "Result": "result",
-    "StructuredProblem": "structured",
-    "Trace": "trace",
-    "certify": "certificate",
-    "check_solver": "conformance",
-    "check_formulation": "inspection",
+    "Result": "run.result",
+    "StructuredProblem": "structured.problem",
+    "Trace": "run.trace",
+    "certify": "certificates.certificate",
+    "check_formulation": "judge.inspection",
+    "check_solver": "judge.exam.exam",
     "formulation": "formulations",
-    "inspect": "inspection",
+    "inspect": "judge.inspection",
     "loss": "formulations",
-    "one_vs_rest": "multiclass",
-    "path": "paths",
-    "race": "races",
-    "solve": "run",
+    "one_vs_rest": "tasks.one_vs_rest",
+    "path": "tasks.path",
+    "race": "tasks.race",
+    "solve": "run.loop",
     "solver": "solvers",
     "variational": "formulations",
 }
-_ROOMS = (
-    "data",
-    "families",
-    "formulations",
-    "gallery",
-    "gmkl",
-    "kernels",
-    "plots",
-    "rates",
-    "reference",
-    "regularizers",
-    "solvers",
-    "structured",
-)
+_ROOMS = {  # public modules
+    "data": "data",
+    "families": "gmkl.families",
+    "formulations": "formulations",
+    "gallery": "formulations.gallery",
+    "gmkl": "gmkl",
+    "kernels": "kernels",
+    "plots": "plots",
+    "rates": "judge.rates",
+    "reference": "reference",
+    "regularizers": "gmkl.regularizers",
+    "solvers": "solvers",
+    "structured": "structured",
+}
+
+HOMES = {name: f"{__name__}.{home}" for name, home in (_HOME | _ROOMS).items()}
+moved.install()
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        return getattr(importlib.import_module(HOMES[name]), name)
     if name in _ROOMS:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(HOMES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from .figures import COLOURS, done, look, panels, styled
 from .kernels import alignment as alignments
 from .kernels import target_alignment
-from .paths import Path as SolutionPath
+from .tasks.path import Path as SolutionPath
+from .util.style import COLOURS, done, look, panels, styled
 
 Array = np.ndarray
 Where = str | os.PathLike | None

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import real_array
 from .formulations import Formulation, Loss, losses_by_name
-from .formulations.base import Declared
-from .formulations.losses import DeclaredLoss
-from .grams import GramStack
+from .formulations.declared import Declared
+from .formulations.losses.declared import DeclaredLoss
+from .grams.stack import GramStack
+from .util.arrays import real_array
 
 Array = np.ndarray
 
@@ -45,7 +45,7 @@ class Problem:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         if not hasattr(self.grams, "matvec"):
             put("grams", GramStack(self.grams))  # type: ignore[arg-type]
-        put("loss", _loss(self.loss))
+        put("loss", loss_from(self.loss))
         put("formulation", _formulation(self.formulation))
         put("y", self._labels())
         put("C", self._penalty())
@@ -154,7 +154,8 @@ def describe(part: Formulation | Loss, problem: Problem) -> list:
     return [part.name, {f.name: getattr(part, f.name) for f in fields(part)}]
 
 
-def _loss(given: Any) -> Loss:
+def loss_from(given: Any) -> Loss:
+    """A loss by its name, or as it is."""
     if isinstance(given, Loss):
         return given
     known = losses_by_name()

@@ -8,14 +8,14 @@ if not __name__.startswith("mklopt."):
         "copies of every class"
     )
 
-from .conic_oracle import conic_oracle
+from .c_zero import C_zero
 from .envelope import envelope_agreement
 from .exact import Reference, at_weights, solve, solve_dual
-from .hard_margin import HardMargin, hard_margin
-from .polish import polish, solve_sharply
+from .largest_margin import HardMargin, hard_margin
+from .oracle_program import conic_oracle
+from .polishing import polish, solve_sharply
 from .programs import dual, primal
 from .store import Store
-from .zero import C_zero
 
 __all__ = [
     "C_zero",

@@ -34,7 +34,7 @@ from ..formulations.ivanov import Ivanov, Tikhonov
 from ..formulations.lp_norm import LpNorm
 from ..formulations.mixed_norm import VSKL
 from ..formulations.norms import INF, block_exponent, norm
-from ..grams import GramStack
+from ..grams.stack import GramStack
 from ..problem import Problem
 from .exact import Reference
 from .programs import factors

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate, certify
+from ..certificates.certificate import Certificate, certify
 from ..formulations.fixed_weights import FixedWeights
 from ..problem import Problem
 from .programs import Program, dual, factors, machine, primal

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.epigraph import split
-from ..grams import GramStack, root
+from ..formulations.derive.epigraph import split
+from ..grams.psd import root
+from ..grams.stack import GramStack
 from ..problem import Problem
 
 Array = np.ndarray

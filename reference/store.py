@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import certify
-from ..files import checksum, write_whole
+from ..certificates.certificate import certify
 from ..problem import Problem, describe
+from ..util.files import checksum, write_whole
 from .exact import Reference, solve
 
 FORMAT = "mklopt reference 1"

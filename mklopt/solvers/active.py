@@ -31,16 +31,17 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate
+from ..certificates.certificate import Certificate
 from ..formulations.base import Groups
 from ..problem import Problem
-from ..restricted import restricted
-from .base import Iterate, Steps, given, judge, solver
-from .bca import Oracle
-from .hessian import newton
-from .orthant import Orthant
-from .steep import machine_for
-from .wrapper import Machine
+from .base import Iterate, Steps, judge, solver
+from .machines.machine import Machine
+from .machines.smooth import machine_for
+from .start import given
+from .steps.orthant_oracle import Orthant
+from .steps.simplex_oracle import Oracle
+from .steps.weight_newton import newton
+from .steps.working_set import restricted
 
 Array = np.ndarray
 FEW, PART, MANY = 30, 4, 100  # kernels to begin with: one in PART, within limits

@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 
 from ..problem import Problem
-from .ahead import Ahead
-from .base import Steps, beginning, solver
-from .steep import machine_for
+from .base import Steps, solver
+from .machines.smooth import machine_for
+from .start import beginning
+from .steps.acceleration import Ahead
 
 Array = np.ndarray
 

@@ -33,12 +33,13 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate
+from ..certificates.certificate import Certificate
 from ..problem import Problem
 from .active import active
 from .analytic import analytic
 from .base import Iterate, Solver, Steps, solver
 from .spicy import spicy
+from .start import Start
 
 PATIENCE = 30  # iterates …
 STANDSTILL = 0.9  # … over which the gap must fall below this part of itself
@@ -75,15 +76,6 @@ def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
     ):
         if other is not first and not other.why_not(problem):
             yield other, f"{other.name}: {why}; {first.name} failed"
-
-
-class Start:
-    """A certificate as something to start from."""
-
-    def __init__(self, found: Certificate):
-        self.certificate, self.dual, self.bias = found, found.alpha, found.bias
-        theta = found.problem.formulation.weights(found.norms)
-        self.weights = np.where(np.isfinite(theta), theta, 0.0)
 
 
 def followed(steps: Steps, why: str) -> Generator[Iterate, Certificate, Any]:

@@ -18,15 +18,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, types
+from numba import boolean, float64, int64
 
 from ..problem import Problem
-from ..storage import compiled
-from .base import Iterate, Steps, beginning, solver
-from .cuts import Cuts
-from .svm import FIVE, VECTOR, machine_gap, moved, mover, partner, room, single
-
-STACK = types.Array(float64, 3, "C", readonly=True)
+from ..util.compiled import STACK, VECTOR, compiled
+from .base import Iterate, Steps, solver
+from .machines.smo import FIVE, machine_gap, moved, pair, room, single
+from .start import beginning
+from .steps.cutting_planes import Cuts
 
 
 @solver(
@@ -67,30 +66,6 @@ def at_once(K: np.ndarray) -> int:
     """So many moves take about a tenth of a second."""
     M, n = K.shape[:2]
     return max(20, min(n, 20_000_000 // (M * n)))
-
-
-@compiled(
-    types.Tuple((int64, int64, float64, float64))(
-        STACK, VECTOR, float64[::1], *[VECTOR] * 2, float64[::1], *[VECTOR] * 2,
-        float64[::1], VECTOR,
-    )
-)  # fmt: skip
-def pair(K, theta, g, kink, ridge, alpha, low, high, row, diag):
-    """The pair (i up, j down) for the kernel Σθ_mK_m, its slope and curvature.
-
-    `row` becomes row i of that kernel; j = −1 says that nothing is left to gain.
-    """
-    i, best = mover(g, kink, alpha, high)
-    if i < 0:
-        return i, -1, 0.0, 1.0
-    row[:] = 0.0
-    for m in range(len(theta)):
-        t, own = theta[m], K[m, i]
-        if t > 0:
-            for k in range(len(row)):
-                row[k] += t * own[k]
-    j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, row, diag)
-    return i, j, fall, bend
 
 
 @compiled(

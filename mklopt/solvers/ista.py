@@ -17,8 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..problem import Problem
-from .base import Steps, coefficients_of, solver, up_to_C
-from .forward import OFTEN, Forward, begin, checked
+from .base import Steps, solver, up_to_C
+from .start import coefficients_of
+from .steps.proximal_step import OFTEN, Forward, begin, checked
 
 
 @solver(

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..problem import Problem
-from .base import Iterate, Steps, beginning, first_dual, solver
+from .base import Iterate, Steps, solver
+from .start import beginning, first_dual
 
 Array = np.ndarray
 

@@ -23,8 +23,9 @@ import numpy as np
 
 from ..formulations.norms import norm
 from ..problem import Problem
-from .base import Steps, beginning, solver
-from .wrapper import Machine
+from .base import Steps, solver
+from .machines.machine import Machine
+from .start import beginning
 
 Array = np.ndarray
 

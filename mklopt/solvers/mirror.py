@@ -36,9 +36,10 @@ import numpy as np
 
 from ..formulations.norms import dual_exponent
 from ..problem import Problem
-from .base import Iterate, Steps, beginning, solver
-from .bca import Oracle
-from .hessian import newton
+from .base import Iterate, Steps, solver
+from .start import beginning
+from .steps.simplex_oracle import Oracle
+from .steps.weight_newton import newton
 
 Array = np.ndarray
 CLOSE = 1e-3  # the relative gap at which polishing begins

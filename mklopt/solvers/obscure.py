@@ -33,8 +33,8 @@ import numpy as np
 from ..formulations.norms import dual_exponent
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
-from .stochastic import Descent, epochs, positive
-from .wrapper import improve as improved
+from .steps.dual_improvement import improve as improved
+from .steps.epochs import Descent, epochs, positive
 
 Array = np.ndarray
 

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from ..problem import Problem
-from .base import Iterate, Steps, beginning, solver
-from .cuts import Cuts
-from .wrapper import Machine
+from .base import Iterate, Steps, solver
+from .machines.machine import Machine
+from .start import beginning
+from .steps.cutting_planes import Cuts
 
 
 @solver(

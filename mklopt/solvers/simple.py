@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate
+from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Iterate, Steps, beginning, solver
-from .wrapper import Machine
+from .base import Iterate, Steps, solver
+from .machines.machine import Machine
+from .start import beginning
 
 Array = np.ndarray
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)

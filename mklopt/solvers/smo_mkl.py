@@ -20,10 +20,11 @@ from numba import boolean, float64, int64, types
 
 from ..formulations.norms import block_exponent, dual_exponent
 from ..problem import Problem
-from ..storage import compiled
-from .base import Iterate, Steps, beginning, first_dual, solver
-from .interleaved import STACK, at_once, pair
-from .svm import FIVE, moved, room, single
+from ..util.compiled import STACK, compiled
+from .base import Iterate, Steps, solver
+from .interleaved import at_once
+from .machines.smo import FIVE, moved, pair, room, single
+from .start import beginning, first_dual
 
 
 @solver(

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import Certificate
+from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Steps, beginning, solver
-from .spectral import descend
-from .wrapper import Machine
+from .base import Steps, solver
+from .machines.machine import Machine
+from .start import beginning
+from .steps.spectral_descent import descend
 
 Array = np.ndarray
 PAPER = 1e-3  # the gap at which the paper stops

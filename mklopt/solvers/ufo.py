@@ -21,8 +21,8 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
-from .stochastic import follow
-from .wrapper import improve as improved
+from .steps.dual_improvement import improve as improved
+from .steps.epochs import follow
 
 
 @solver(

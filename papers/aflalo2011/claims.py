@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from mklopt import solve
+from mklopt.claims.items import Finding, Scale, claim, decide
 from mklopt.formulations import VSKL, Composite
-from mklopt.papers import Finding, Scale, claim, decide
-from mklopt.rates import Verdict, bounded, claims, mirror_bound
+from mklopt.judge.rates import Verdict, bounded, claims, mirror_bound
 
 from .studies import (
     GAPS,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mklopt import figures
-from mklopt.papers import Scale, figure, table
+from mklopt.claims.items import Scale, figure, table
+from mklopt.util import style
 
 from .claims import half_width
 from .studies import GAPS, INF, KEY, accuracy, race, rounds, sparsity, walks
@@ -20,12 +20,12 @@ def _by_kernels(rows: pd.DataFrame, column: str, label: str) -> Any:
     """One panel per data set: a quantity against the number of kernels."""
     rows = rows[np.isclose(rows.gap, GAPS[0])]
     sets = list(dict.fromkeys(rows.data))
-    fig, axes = figures.panels(len(sets), columns=min(2, len(sets)))
+    fig, axes = style.panels(len(sets), columns=min(2, len(sets)))
     for axis, name in zip(axes, sets):
         for k, (solver, words) in enumerate(NAMES.items()):
             mine = rows[(rows.data == name) & (rows.solver == solver)]
             wide = mine.pivot(index="seed", columns="kernels", values=column)
-            figures.band(axis, wide.columns, wide.to_numpy(), k, words, log=True)
+            style.band(axis, wide.columns, wide.to_numpy(), k, words, log=True)
         axis.set(xlabel=f"kernels ({name})", ylabel=label, yscale="log")
     _legend_above(fig, axes[0], min(2, len(sets)))
     return fig
@@ -65,7 +65,7 @@ def bound_and_descent(scale: Scale) -> Any:
     rows = walks(scale)
     rows = rows[rows.C == 1.0]
     qs = [q for q in (1.0, INF) if q in set(rows.q)]
-    fig, axes = figures.panels(len(qs))
+    fig, axes = style.panels(len(qs))
     words = {
         "gradient": "s ∝ 1/(‖G'‖ √t)",
         "lipschitz": "s ∝ 1/(L √t)",
@@ -77,7 +77,7 @@ def bound_and_descent(scale: Scale) -> Any:
             run = rows[(rows.q == q) & (rows.rule == rule)]
             error = np.minimum.accumulate(run.upper) - run.star_lower
             often = {"markevery": _spread(len(run))}
-            axis.plot(run.t, error, label=label, **{**figures.look(k), **often})
+            axis.plot(run.t, error, label=label, **{**style.look(k), **often})
         run = rows[(rows.q == q) & (rows.rule == "gradient")]
         spent = np.cumsum(run.step**2 * run.steepest**2) / (2 * run.sigma)
         bound = (run.divergence + spent) / np.cumsum(run.step)
@@ -98,7 +98,7 @@ def sparsity_and_groups(scale: Scale) -> Any:
     per view, for q below 1 (CKL) and above (VSKL).
     """
     rows = sparsity(scale)
-    fig, (left, right) = figures.panels(2)
+    fig, (left, right) = style.panels(2)
     grouped = rows[rows.method == "grouped"]
     wide = grouped.pivot(index="class", columns="groups", values="kernels_used")
     _means(left, wide.columns, wide.to_numpy(), 0)
@@ -129,7 +129,7 @@ def _means(axis: Any, x: Any, values: np.ndarray, place: int) -> None:
     for row in values:
         axis.plot(x, row, color="0.75", linewidth=0.8)
     label = f"mean of {len(values)} classes (grey: each)"
-    axis.plot(x, np.mean(values, axis=0), label=label, **figures.look(place))
+    axis.plot(x, np.mean(values, axis=0), label=label, **style.look(place))
     axis.legend(loc="best")
 
 

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.vskl import full_rank, problems
 from mklopt import GramStack, Problem, data, kernels, reference, solve
-from mklopt.bench_vskl import full_rank, problems
+from mklopt.claims.items import Scale, study
 from mklopt.formulations import VSKL, BlockNorm, Composite
 from mklopt.formulations.base import Formulation
 from mklopt.formulations.norms import dual_exponent
-from mklopt.multiclass import OneVsRest, one_vs_rest
-from mklopt.papers import Scale, study
-from mklopt.solvers.bca import Oracle
 from mklopt.solvers.mirror import lipschitz, softmax, width
+from mklopt.solvers.steps.simplex_oracle import Oracle
+from mklopt.tasks.one_vs_rest import OneVsRest, one_vs_rest
 
 KEY = "aflalo2011"
 Array = np.ndarray

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mklopt.bench_spg import Task
-from mklopt.gmkl import Envelope, KernelFamilyProblem
-from mklopt.papers import Finding, Scale, claim, decide
-from mklopt.regularizers import SquaredNorm
-from mklopt.solvers.base import beginning
-from mklopt.solvers.spectral import descend
+from benchmarks.spg import Task
+from mklopt.claims.items import Finding, Scale, claim, decide
+from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
+from mklopt.gmkl.regularizers import SquaredNorm
 from mklopt.solvers.spg import Priced
+from mklopt.solvers.start import beginning
+from mklopt.solvers.steps.spectral_descent import descend
 
 from . import studies
 from .studies import KEY, PLAIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklopt import kernels
-from mklopt.papers import Finding, Scale, claim, decide
+from mklopt.claims.items import Finding, Scale, claim, decide
 
 from . import studies
 from .claims import PROBLEM, Rows, ahead, graded, more, swap, wide, wins

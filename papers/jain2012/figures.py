@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mklopt import figures
-from mklopt.papers import Scale, figure, table
+from mklopt.claims.items import Scale, figure, table
+from mklopt.util import style
 
 from . import studies
 from .studies import KEY
@@ -39,13 +39,13 @@ def objective_over_time(scale: Scale) -> Any:
     rows = studies.paths(scale)
     rows = rows[rows["p"] == 1.33]
     names = list(dict.fromkeys(rows["set"]))
-    fig, axes = figures.panels(2 * len(names), columns=len(names), height=2.6)
+    fig, axes = style.panels(2 * len(names), columns=len(names), height=2.6)
     for k, name in enumerate(names):
         here = rows[rows["set"] == name]
         low, high = here["low"].iloc[0], here["high"].iloc[0]
         above, below = axes[k], axes[len(names) + k]
         for method, run in here.groupby("method"):
-            look = figures.look(PLACE[method]) | {"marker": None}
+            look = style.look(PLACE[method]) | {"marker": None}
             above.plot(run["seconds"], run["value"], label=method, **look)
             below.plot(run["svm"], run["upper"] / low - 1, label=method, **look)
         above.axhline(high, color="0.35", linestyle=":", linewidth=1, label="optimum")
@@ -67,13 +67,13 @@ def growth(scale: Scale) -> Any:
     have the slope that is written on them."""
     rows = studies.scaling(scale)
     columns = list(dict.fromkeys(zip(rows["along"], rows["set"])))
-    fig, axes = figures.panels(2 * len(columns), columns=len(columns), height=2.5)
+    fig, axes = style.panels(2 * len(columns), columns=len(columns), height=2.5)
     for k, (along, name) in enumerate(columns):
         here = rows[(rows["along"] == along) & (rows["set"] == name)]
         for axis, what in ((axes[k], "seconds"), (axes[len(columns) + k], "entries")):
             for i, ((method, p), run) in enumerate(here.groupby(["method", "p"])):
                 axis.plot(run[along], run[what], label=f"{method}, p = {p:g}",
-                          **figures.look(i))  # fmt: skip
+                          **style.look(i))  # fmt: skip
             guide(axis, here[along], here[what], 2 if along == "n" else 1)
             sizes = sorted(set(here[along]))
             word = "samples n" if along == "n" else "kernels M"
@@ -103,7 +103,7 @@ def machines(scale: Scale) -> Any:
     (products), one point for each set, the mean of its splits; hollow: not there within
     the budget on some split. SPG is the paper's, SPG* has our metric, PGD+ remembers
     the length of the last step."""
-    fig, axes = figures.panels(2, height=3.2)
+    fig, axes = style.panels(2, height=3.2)
     found = {
         "sums": studies.small_sums(scale),
         "products": studies.small_products(scale),
@@ -111,7 +111,7 @@ def machines(scale: Scale) -> Any:
     for axis, (kind, rows) in zip(axes, found.items()):
         prices = sorted(set(rows["p"]))
         for method, k in PLACE.items():
-            look = figures.look(k) | {"linestyle": "none", "label": method}
+            look = style.look(k) | {"linestyle": "none", "label": method}
             mean = rows[rows["method"] == method].groupby(["p", "set"])
             svm, there = mean["svm"].mean(), mean["there"].all()
             x = np.array([prices.index(p) for p, _ in svm.index]) + 0.16 * (k - 1.5)
@@ -136,13 +136,13 @@ def noise_levels(scale: Scale) -> Any:
     f* only (left) and when W and ∇W have random relative errors (right). Grey: below
     the width of the certified interval nothing can be told."""
     rows = studies.noise(scale)
-    fig, axes = figures.panels(2, height=2.8)
+    fig, axes = style.panels(2, height=2.8)
     names = {"coarse": "precision of machines, part of f*", "random": "relative error"}
     for axis, (kind, word) in zip(axes, names.items()):
         here = rows[(rows["kind"] == kind) & (rows["level"] > 0)]
         for method, part in here.groupby("method"):
             median = part.groupby("level")["exact"].median().clip(lower=1e-8)
-            axis.plot(median.index, median, label=method, **figures.look(PLACE[method]))
+            axis.plot(median.index, median, label=method, **style.look(PLACE[method]))
         width = float(here["width"].max())
         axis.axhspan(1e-9, width, color="0.9", zorder=0)
         axis.set(xscale="log", yscale="log", xlabel=word, ylim=(3e-9, None))

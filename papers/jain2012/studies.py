@@ -21,21 +21,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.spg import ABLATION, LONGEST, Task
+from benchmarks.spg import METHODS as RUNS
 from mklopt import GramStack, Problem, data, gmkl, kernels, solve
-from mklopt.bench_spg import ABLATION, LONGEST, Task
-from mklopt.bench_spg import METHODS as RUNS
-from mklopt.certificate import certify
-from mklopt.data import Dataset
-from mklopt.families import Product, Sum
+from mklopt.certificates.certificate import certify
+from mklopt.claims.items import Scale, study
+from mklopt.data.datasets import Dataset
 from mklopt.formulations import BlockL1, Tikhonov
-from mklopt.gmkl import Envelope, KernelFamilyProblem
-from mklopt.papers import Scale, study
+from mklopt.gmkl.families import Product, Sum
+from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
+from mklopt.gmkl.regularizers import SquaredNorm, Total
 from mklopt.reference.envelope import envelope_value
-from mklopt.regularizers import SquaredNorm, Total
-from mklopt.solvers.base import beginning
-from mklopt.solvers.spectral import descend
+from mklopt.solvers.machines.svm import longest
 from mklopt.solvers.spg import Priced
-from mklopt.solvers.svm import longest
+from mklopt.solvers.start import beginning
+from mklopt.solvers.steps.spectral_descent import descend
 
 Array = np.ndarray
 KEY = "jain2012"

@@ -39,9 +39,9 @@ import pandas as pd
 
 import mklopt
 from mklopt import data
+from mklopt.claims.items import Finding, Scale, claim, decide, study
 from mklopt.formulations import LpNorm
 from mklopt.formulations.norms import block_exponent, dual_exponent
-from mklopt.papers import Finding, Scale, claim, decide, study
 
 Array = np.ndarray
 INF = np.inf

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mklopt import GramStack, Problem, certify, kernels, solve
+from mklopt.claims.items import Finding, Scale, claim, decide
 from mklopt.formulations import (
     BlockL1,
     BlockNorm,
@@ -32,14 +33,13 @@ from mklopt.formulations import (
     stripped,
 )
 from mklopt.formulations.norms import dual_exponent, norm
-from mklopt.papers import Finding, Scale, claim, decide
-from mklopt.rates import judge_monotone
+from mklopt.judge.rates import judge_monotone
 from mklopt.reference import at_weights, polish, solve_dual, solve_sharply
 from mklopt.reference import equivalences as maps
-from mklopt.reference.contract import load
+from mklopt.reference.contract_problems import load
 from mklopt.reference.programs import factors
 from mklopt.reference.symbolic import derive
-from mklopt.solvers.wrapper import Machine
+from mklopt.solvers.machines.machine import Machine
 
 from .chunking import algorithm_2, until
 

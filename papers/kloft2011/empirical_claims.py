@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from mklopt.papers import Finding, Scale, claim, decide
+from mklopt.claims.items import Finding, Scale, claim, decide
 
 from . import studies
 from .studies import INF, bayes_error, name

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mklopt import figures
-from mklopt.papers import Scale, figure, table
+from mklopt.claims.items import Scale, figure, table
+from mklopt.util import style
 
 from . import bounds, studies
 from .studies import INF, bayes_error, name
@@ -21,7 +21,7 @@ def _bands(axis: Any, rows: pd.DataFrame, x: str, y: str, scale_y: float = 1.0) 
     """One band per norm over the seeds."""
     for k, (p, part) in enumerate(rows.groupby("p")):
         values = scale_y * part.pivot_table(index="seed", columns=x, values=y)
-        figures.band(axis, values.columns, values, k, f"ℓ{name(float(p))}")
+        style.band(axis, values.columns, values, k, f"ℓ{name(float(p))}")
 
 
 def _short_legend(axis: Any, seeds: int, **more: Any) -> None:
@@ -30,7 +30,7 @@ def _short_legend(axis: Any, seeds: int, **more: Any) -> None:
     labels = [text.split(" (mean")[0] for text in labels]
     title = "one seed"
     if seeds > 1:
-        title = f"mean of {seeds} seeds, {figures.LEVEL:.0%} band"
+        title = f"mean of {seeds} seeds, {style.LEVEL:.0%} band"
     axis.legend(handles, labels, title=title, **more)
 
 
@@ -46,12 +46,12 @@ def _with_error(values: pd.Series) -> str:
 def toy_classes(scale: Scale) -> Any:
     """The toy data in two dimensions for θ = (1, 0): 100 points of each class, one
     contour of each Gaussian, and the Bayes boundary. The second feature is noise."""
-    fig, (axis,) = figures.panels(1, columns=1, height=3.0)
+    fig, (axis,) = style.panels(1, columns=1, height=3.0)
     rng = scale.rng("toy classes")
     turn = np.linspace(0, 2 * np.pi, 100)
     for k, side in enumerate((-1.0, 1.0)):
         points = rng.standard_normal((100, 2)) + np.array([side * studies.RHO, 0.0])
-        look = figures.look(k)
+        look = style.look(k)
         shape = {"marker": look["marker"], "color": look["color"]}
         axis.scatter(
             *points.T,
@@ -79,7 +79,7 @@ def toy_errors(scale: Scale) -> Any:
     10,000 points and 250 repetitions."""
     rows = studies.toy(scale)
     rows = rows.assign(noise=100 * rows.nu, excess=100 * (rows.error - bayes_error()))
-    fig, axes = figures.panels(6, columns=3, height=2.6)
+    fig, axes = style.panels(6, columns=3, height=2.6)
     for line, (n, part) in enumerate(rows.groupby("n")):
         left, middle, right = axes[3 * line : 3 * line + 3]
         _bands(left, part, "noise", "error", 100.0)
@@ -87,7 +87,7 @@ def toy_errors(scale: Scale) -> Any:
         left.annotate("Bayes", (0, 100 * bayes_error()), fontsize=7, va="top")
         left.set(ylabel=f"test error in %, n = {n}", ylim=(0, None))
         for k, (_, own) in enumerate(part.groupby("p")):
-            middle.plot(own.groupby("noise").excess.mean(), **figures.look(k))
+            middle.plot(own.groupby("noise").excess.mean(), **style.look(k))
         middle.set(ylabel="excess over Bayes in points", yscale="log")
         _bands(right, part, "noise", "model_error")
         right.set(ylabel="model error ‖ζ(θ̂) − ζ(θ)‖", ylim=(0, None))
@@ -111,12 +111,12 @@ def localization_errors(scale: Scale) -> Any:
     rows = studies.localization(scale)
     rows = rows.assign(x=1 / rows.p, loss=100 * (1 - rows.mcc))
     sets = list(rows.data.unique())
-    fig, axes = figures.panels(len(sets), columns=min(len(sets), 2))
+    fig, axes = style.panels(len(sets), columns=min(len(sets), 2))
     ticks = rows.p.unique()[[0, 2, 3, 4, 5, -1]]
     for k, (axis, which) in enumerate(zip(axes, sets)):
         part = rows[rows.data == which]
         values = part.pivot_table(index="seed", columns="x", values="loss")
-        figures.band(
+        style.band(
             axis, values.columns, values, k, f"{which}, {part.M.iloc[0]} kernels"
         )
         axis.set_xticks(1 / ticks, [name(p) for p in ticks])
@@ -145,7 +145,7 @@ def gene_start_curves(scale: Scale) -> Any:
     other sequences (splice), cubic kernels on the six positions before and after the
     site, linear ones on three windows further away, spherically normalized."""
     rows = studies.gene_starts(scale)
-    fig, (left, right) = figures.panels(2, height=3.0)
+    fig, (left, right) = style.panels(2, height=3.0)
     each = rows.drop_duplicates(["n", "seed", "p"])
     _bands(left, each, "n", "auc")
     left.set(xlabel="training samples", ylabel="AUC on test points", xscale="log")
@@ -158,7 +158,7 @@ def gene_start_curves(scale: Scale) -> Any:
     for k, p in enumerate(norms):
         means = shown[shown.p == p].groupby("kernel", sort=False).weight.mean()
         at = np.arange(len(means)) + 0.16 * (k - (len(norms) - 1) / 2)
-        look = {"color": figures.COLOURS[k], "hatch": HATCHES[k], "edgecolor": "white"}
+        look = {"color": style.COLOURS[k], "hatch": HATCHES[k], "edgecolor": "white"}
         right.bar(at, means, 0.15, label=f"ℓ{name(p)}", lw=0.3, **look)
     right.set_xticks(range(len(means)), [k.replace(" ", "\n") for k in means.index])
     right.set(ylabel=f"kernel weight, n = {rows.n.max()}")
@@ -174,7 +174,7 @@ def _heat(scale: Scale, which: str) -> Any:
         order, order
     ]
     fit = rows.drop_duplicates("kernel").set_index("kernel").target.loc[order]
-    fig, (left, right) = figures.panels(2, height=3.0)
+    fig, (left, right) = style.panels(2, height=3.0)
     left.grid(False)
     image = left.imshow(A, vmin=0.0, vmax=1.0, cmap="cividis")
     for (i, j), v in np.ndenumerate(A.to_numpy()):
@@ -183,7 +183,7 @@ def _heat(scale: Scale, which: str) -> Any:
     left.set_xticks(range(len(order)), order, rotation=35, ha="right")
     left.set_yticks(range(len(order)), order)
     fig.colorbar(image, ax=left, label="alignment of kernels", shrink=0.85)
-    right.barh(range(len(order)), fit, color=figures.COLOURS[0])
+    right.barh(range(len(order)), fit, color=style.COLOURS[0])
     right.set_yticks(range(len(order)), order)
     right.invert_yaxis()
     right.grid(False, axis="y")
@@ -230,7 +230,7 @@ def training_times(scale: Scale) -> Any:
     all kernels in memory. Our implementations of all methods, which share one SVM;
     "analytic" is algorithm 1 of the paper."""
     rows = studies.times(scale)
-    fig, axes = figures.panels(4, columns=2, height=2.6)
+    fig, axes = style.panels(4, columns=2, height=2.6)
     fixed_M, fixed_n = rows.groupby("n").M.first().mode()[0], rows.n.mode()[0]
     sides = (
         ("n", rows[rows.M.eq(fixed_M)], f"samples n, M = {fixed_M} kernels"),
@@ -241,7 +241,7 @@ def training_times(scale: Scale) -> Any:
             axis = axes[2 * line + column]
             for k, method in enumerate(m.label for m in studies.METHODS):
                 means = part[part.method == method].groupby(x)[y].mean()
-                axis.plot(means, label=method, **figures.look(k))
+                axis.plot(means, label=method, **style.look(k))
             axis.set(xscale="log", yscale="log", xlabel=label, ylabel=y)
             at = sorted(part[x].unique())
             axis.set_xticks(at, [str(v) for v in at])
@@ -268,13 +268,13 @@ def two_cases(scale: Scale) -> Any:
     (left) or sparse (right), and the smallest class ‖w‖_{2,q} ≤ C that contains it, for
     p = 1, 2 and ∞. A uniform truth needs a larger C the smaller p is, a sparse one
     C = 1."""
-    fig, axes = figures.panels(2, height=3.0)
+    fig, axes = style.panels(2, height=3.0)
     for axis, ones in zip(axes, (2, 1)):
         for k, p in enumerate((1.0, 2.0, INF)):
             C = bounds.radius(ones, p)
             x, y = _ball(p)
-            style = {**figures.look(k), "marker": ""}
-            axis.plot(C * x, C * y, label=f"p = {name(p)}, C = {C:.2f}", **style)
+            look = {**style.look(k), "marker": ""}
+            axis.plot(C * x, C * y, label=f"p = {name(p)}, C = {C:.2f}", **look)
         axis.plot(1.0, float(ones == 2), "ko", markersize=6, zorder=5)
         axis.set(aspect="equal", xlabel="$w_1$", ylabel="$w_2$")
         axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -293,13 +293,13 @@ def examples_of_a1(scale: Scale) -> Any:
     most = rows.M.max()
     rows = rows[(rows.kernels == "linear") & rows.M.eq(most)]
     n, M = int(rows.n.iloc[0]), int(rows.M.iloc[0])
-    fig, axes = figures.panels(2, height=3.0)
+    fig, axes = style.panels(2, height=3.0)
     for k, ones in enumerate((M, M // 4, M // 16, 1)):
         label = f"s = {ones}" + (" (uniform)" if ones == M else "")
         bound = [bounds.example_term(n, M, p, ones) for p in rows.p]
         value = [2 * bounds.radius(ones, p) * v for p, v in zip(rows.p, rows.value)]
         for axis, term in zip(axes, (bound, value)):
-            axis.plot(1 / rows.p, term, label=label, **figures.look(k))
+            axis.plot(1 / rows.p, term, label=label, **style.look(k))
     for axis, label in zip(axes, ("term of bound (35)", "2 C R(H$^p$), measured")):
         axis.set_xticks(1 / rows.p, [name(p) for p in rows.p])
         axis.invert_xaxis()
@@ -316,9 +316,9 @@ def rademacher_complexities(scale: Scale) -> Any:
     kernels, for p = 1, 2 and ∞. Filled: one sign per kernel, independent; open: copies
     of one kernel, where the conversion of theorem 6 is sharp."""
     rows = bounds.complexities(scale)
-    fig, axes = figures.panels(3, columns=3, height=3.0)
+    fig, axes = style.panels(3, columns=3, height=3.0)
     for k, (axis, p) in enumerate(zip(axes, (1.0, 2.0, INF))):
-        look = {**figures.look(k), "linestyle": ""}
+        look = {**style.look(k), "linestyle": ""}
         own = rows[rows.p == p]
         for family, fill in (("linear", None), ("copies", "none")):
             part = own[own.kernels == family].sort_values("M")
@@ -348,12 +348,12 @@ def bounds_and_test_errors(scale: Scale) -> Any:
     it says nothing at all."""
     rows = bounds.risks(scale)
     levels = list(rows.nu.unique())
-    fig, axes = figures.panels(len(levels), columns=len(levels), height=3.2)
+    fig, axes = style.panels(len(levels), columns=len(levels), height=3.2)
     for axis, nu in zip(axes, levels):
         for k, (p, part) in enumerate(rows[rows.nu == nu].groupby("p")):
             means = part.groupby("n")[["bound", "test"]].mean()
-            axis.plot(means.test, label=f"ℓ{name(float(p))}", **figures.look(k))
-            axis.plot(means.bound, **{**figures.look(k), "mfc": "white"})
+            axis.plot(means.test, label=f"ℓ{name(float(p))}", **style.look(k))
+            axis.plot(means.bound, **{**style.look(k), "mfc": "white"})
         axis.axhline(0.5, color="black", ls=":", lw=0.8)
         axis.axhspan(1.0, 10.0, color="0.93", zorder=0, lw=0)
         axis.set(

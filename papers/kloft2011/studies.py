@@ -28,8 +28,8 @@ import pandas as pd
 
 import mklopt
 from mklopt import data, kernels
+from mklopt.claims.items import Scale, study
 from mklopt.formulations import LpNorm
-from mklopt.papers import Scale, study
 
 Array = np.ndarray
 INF = np.inf

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from mklopt import GramStack, Problem, reference, solve
+from mklopt.claims.items import Finding, Scale, claim, decide
 from mklopt.formulations import BlockNorm, Ivanov
 from mklopt.formulations.norms import dual_exponent, norm, norm_gradient
-from mklopt.papers import Finding, Scale, claim, decide
-from mklopt.rates import Verdict, judge_mean
+from mklopt.judge.rates import Verdict, judge_mean
 
 from . import stand_ins, studies
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from mklopt.papers import Finding, Scale, claim, decide
+from mklopt.claims.items import Finding, Scale, claim, decide
 
 from . import studies
 from .claims import KEY, LISTS, last_errors, left_over

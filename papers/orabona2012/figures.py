@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mklopt import figures
-from mklopt.bench_multiclass import toy as synthetic
-from mklopt.papers import Scale, figure, table
+from benchmarks.multiclass import toy as synthetic
+from mklopt.claims.items import Scale, figure, table
+from mklopt.util import style
 
 from . import studies
 
@@ -27,7 +27,7 @@ def log_band(axis: Any, x: Any, values: Any, k: int, label: str) -> None:
     """A band of powers of ten: geometric means, and intervals of the logarithms."""
     from matplotlib.ticker import MaxNLocator
 
-    figures.band(axis, x, np.log10(values), k, label)
+    style.band(axis, x, np.log10(values), k, label)
     axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     axis.yaxis.set_major_formatter(lambda power, _: f"$10^{{{power:.0f}}}$")
 
@@ -45,7 +45,7 @@ def synthetic_kernels(scale: Scale) -> Any:
     """
     rows = studies.synthetic_weights(scale)
     grams = synthetic(scale.of(90, 300, 300), seed=scale.seed).grams
-    fig, axes = figures.panels(10, columns=5, height=2.6)
+    fig, axes = style.panels(10, columns=5, height=2.6)
     fig.set_size_inches(11, 4.6)
     fig.set_layout_engine("constrained")
     for m, axis in enumerate(axes[:4]):
@@ -54,7 +54,7 @@ def synthetic_kernels(scale: Scale) -> Any:
         axis.grid(False)
     axes[4].set_visible(False)
     for axis, (name, one) in zip(axes[5:], rows.groupby("machine", sort=False)):
-        axis.bar(one.kernel, one.share, color=figures.COLOURS[0], width=0.6)
+        axis.bar(one.kernel, one.share, color=style.COLOURS[0], width=0.6)
         axis.set(title=str(name).replace(" against", "\nagainst"), ylim=(0, 1.02))
         axis.set(xticks=range(1, 5), xlabel="kernel")
     axes[5].set_ylabel("share of the weight")
@@ -77,7 +77,7 @@ def running(scale: Scale) -> Any:
     rows = rows[(rows.p == 1.25) & (rows.C == 100)].copy()
     rows["off"] = rows.objective / rows.lower - 1
     sets = list(dict.fromkeys(rows.data))
-    fig, axes = figures.panels(3 * len(sets), columns=3, height=3.0)
+    fig, axes = style.panels(3 * len(sets), columns=3, height=3.0)
     for at, name in enumerate(sets):
         one, some = rows[rows.data == name], axes[3 * at : 3 * at + 3]
         width = max(float((one.upper / one.lower - 1).max()), 1e-7)
@@ -100,7 +100,7 @@ def _running(rows: pd.DataFrame, axes: list[Any], floor: float) -> None:
         for axis, x, value in zip(axes, ("passes", *["seconds"] * 2), PANELS):
             at = one.groupby("epochs")[x].mean().to_numpy()
             _, values = seeds_by(one, "epochs", value)
-            draw = log_band if value == "off" else figures.band
+            draw = log_band if value == "off" else style.band
             least = floor if value == "off" else 0.0
             draw(axis, at, np.maximum(values, least), k, method)
             axis.set(xlabel=UNITS[x], xscale="log")
@@ -118,13 +118,13 @@ def both_exponents(scale: Scale) -> Any:
     SILP along its run (right).
     """
     rows = studies.exponents_of_both(scale)
-    fig, axes = figures.panels(2, height=3.6)
+    fig, axes = style.panels(2, height=3.6)
     parts = [rows[rows.method == "OBSCURE"], rows[rows.method != "OBSCURE"]]
     for axis, part in zip(axes, parts):
         for k, ((method, p), one) in enumerate(part.groupby(["method", "p"])):
             name = {"p": "p-norm", "S": "SILP", "M": "multi-class SILP"}.get(method[0])
             label = f"p = {p:g}" if name is None else f"{name}, p = {p:g}"
-            axis.plot(one.seconds, one.error, label=label, **figures.look(k))
+            axis.plot(one.seconds, one.error, label=label, **style.look(k))
         axis.set(xlabel="seconds", ylabel="test error, %", xscale="log")
         axis.legend(fontsize="small")
     ends = rows.seconds.min() / 1.5, 1.5 * rows.seconds.max()
@@ -142,7 +142,7 @@ def exponent(scale: Scale) -> Any:
     so long that the error rises first.
     """
     rows = studies.exponents(scale)
-    fig, axes = figures.panels(4, height=2.9)
+    fig, axes = style.panels(4, height=2.9)
     rows = rows.sort_values("epochs")
     for axis, kind in zip(axes, ("views", "many")):
         part = rows[rows.kernels == kind]
@@ -150,7 +150,7 @@ def exponent(scale: Scale) -> Any:
             {"online": "online stage", "stage 2": "stage 2"}.items()
         ):
             last = part[part.stage == stage].groupby(["seed", "p"]).tail(1)
-            figures.band(axis, *seeds_by(last, "p", "error"), k, label)
+            style.band(axis, *seeds_by(last, "p", "error"), k, label)
         name = part.data.iloc[0]
         axis.set(xlabel="p", ylabel=f"{name}: test error, %")
         low, high = axis.get_ylim()
@@ -167,9 +167,9 @@ def exponent(scale: Scale) -> Any:
 
 def _stages(axis: Any, rows: pd.DataFrame, x: str, k: int, label: str) -> None:
     """One run; a large marker where stage 1 ends."""
-    axis.plot(rows[x], rows.error, label=label, **figures.look(k))
+    axis.plot(rows[x], rows.error, label=label, **style.look(k))
     end = rows[rows.stage == "online"]
-    big = {**figures.look(k), "markersize": 10, "markerfacecolor": "white"}
+    big = {**style.look(k), "markersize": 10, "markerfacecolor": "white"}
     axis.plot(end[x], end.error, **big)
 
 
@@ -181,14 +181,14 @@ def more_kernels(scale: Scale) -> Any:
     until no sample pays a loss, at most 300 epochs.
     """
     rows = studies.kernels_added(scale)
-    fig, axes = figures.panels(2, height=3.4)
+    fig, axes = style.panels(2, height=3.4)
     rows["later"] = rows.epochs - rows.online_epochs
     for k, F in enumerate(scale.of((2, 8, 39), (1, 4, 39), (1, 4, 39))):
         one = rows[rows.F == F]
         later = one[one.stage == "stage 2"]
-        figures.band(axes[0], *seeds_by(later, "later", "error"), k, f"F = {F}")
+        style.band(axes[0], *seeds_by(later, "later", "error"), k, f"F = {F}")
         online = one[one.stage == "online"].error.mean()
-        axes[0].axhline(online, color=figures.look(k)["color"], lw=0.8, alpha=0.7)
+        axes[0].axhline(online, color=style.look(k)["color"], lw=0.8, alpha=0.7)
     name = "digits" if scale.mode == "tiny" else "letter"
     axes[0].set(
         xlabel="epochs of stage 2", ylabel=f"{name}: test error, %", xscale="log"
@@ -196,7 +196,7 @@ def more_kernels(scale: Scale) -> Any:
     axes[0].set_ylim(bottom=0)
     axes[0].legend(fontsize="small", loc="lower left")
     online = rows[rows.stage == "online"]
-    figures.band(axes[1], *seeds_by(online, "F", "updates"), 0, "updates")
+    style.band(axes[1], *seeds_by(online, "F", "updates"), 0, "updates")
     axes[1].set(xlabel="kernels", ylabel="updates of stage 1", xscale="log")
     axes[1].set_xticks(sorted(set(rows.F)), [str(F) for F in sorted(set(rows.F))])
     axes[1].minorticks_off()
@@ -212,17 +212,17 @@ def all_methods(scale: Scale) -> Any:
     of samples per class; bands for two of the methods.
     """
     rows = studies.methods(scale)
-    fig, axes = figures.panels(2, height=3.4)
+    fig, axes = style.panels(2, height=3.4)
     for k, (method, one) in enumerate(rows.groupby("method", sort=False)):
         x, took = seeds_by(one, "each", "seconds")
         _, error = seeds_by(one, "each", "error")
         if method in ("OBSCURE", "SILP, one against the rest"):
             log_band(axes[0], x, took, k, str(method))
-            figures.band(axes[1], x, error, k, str(method))
+            style.band(axes[1], x, error, k, str(method))
         else:
             middle = np.log10(took).mean(axis=0)
-            axes[0].plot(x, middle, label=method, **figures.look(k))
-            axes[1].plot(x, error.mean(axis=0), label=method, **figures.look(k))
+            axes[0].plot(x, middle, label=method, **style.look(k))
+            axes[1].plot(x, error.mean(axis=0), label=method, **style.look(k))
     axes[0].set(ylabel="training time, seconds")
     axes[1].set(ylabel="test error, %")
     for axis in axes:
@@ -242,14 +242,14 @@ def more_samples(scale: Scale) -> Any:
     the kernels, dashed, and on the best single kernel, dotted.
     """
     rows = studies.samples(scale)
-    fig, axes = figures.panels(2, height=3.4)
+    fig, axes = style.panels(2, height=3.4)
     for k, (n, one) in enumerate(rows.groupby("n")):
         ours = one[one.method == "OBSCURE"].sort_values("epochs")
         for axis, x in zip(axes, ("seconds", "epochs")):
             _stages(axis, ours, x, k, f"N = {n}")
             for method, line in (("sum of kernels", "--"), ("best kernel", ":")):
                 level = one[one.method == method].error.iloc[0]
-                axis.axhline(level, color=figures.look(k)["color"], ls=line, lw=1.0)
+                axis.axhline(level, color=style.look(k)["color"], ls=line, lw=1.0)
             axis.set(xlabel=x, ylabel="test error, %", xscale="log")
             axis.set_ylim(bottom=0)
     fig.legend(
@@ -269,7 +269,7 @@ def theorem_3_over_T(scale: Scale) -> Any:
     f(0) − f* above which a bound says nothing. Left C = 0.01, right C = 100.
     """
     rows = studies.expectation(scale)
-    fig, axes = figures.panels(2, height=3.2)
+    fig, axes = style.panels(2, height=3.2)
     for axis, C in zip(axes, (0.01, 100.0)):
         part = rows[(rows.p == 1.5) & (rows.C == C)].copy()
         scaled = part.start.iloc[0]
@@ -278,9 +278,9 @@ def theorem_3_over_T(scale: Scale) -> Any:
             {"average": "mean of w", "last": "last w"}.items()
         ):
             x, values = seeds_by(part[part.iterate == which], "T", "off")
-            figures.band(axis, x, values, k, label)
+            style.band(axis, x, values, k, label)
         bound = part.groupby("T").bound.first() / scaled
-        axis.plot(bound.index, bound, label="bound of theorem 3", **figures.look(2))
+        axis.plot(bound.index, bound, label="bound of theorem 3", **style.look(2))
         level = 1 - float(part.lower.iloc[0]) / scaled
         axis.axhline(level, color="0.4", lw=1.0, ls=":", label="w = 0")
         axis.set(xlabel="steps T", ylabel="(f − f*) / f(0)", xscale="log", yscale="log")
@@ -298,12 +298,12 @@ def stage_1(scale: Scale) -> Any:
     the bounds of theorem 4 (grey lines of the same kind), for three p.
     """
     rows = studies.separable(scale)
-    fig, axes = figures.panels(2, height=3.0)
+    fig, axes = style.panels(2, height=3.0)
     for k, (p, one) in enumerate(rows.groupby("p")):
         for axis, value in zip(axes, ("updates", "R")):
-            figures.band(axis, *seeds_by(one, "eta", value), k, f"p = {p:g}")
+            style.band(axis, *seeds_by(one, "eta", value), k, f"p = {p:g}")
             bound = one.groupby("eta")[f"most_{value}"].first()
-            line = {**figures.look(k), "color": "0.55", "marker": ""}
+            line = {**style.look(k), "color": "0.55", "marker": ""}
             axis.plot(bound.index, bound, **line)
             axis.set(xlabel="step η", xscale="log", yscale="log")
     axes[0].set_ylabel("updates of stage 1")
@@ -319,13 +319,11 @@ def radius(scale: Scale) -> Any:
     1, the norm alone need not.
     """
     rows = studies.radii(scale)
-    fig, axes = figures.panels(2, height=3.2)
+    fig, axes = style.panels(2, height=3.2)
     for axis, C in zip(axes, (1.0, 100.0)):
         for k, (p, one) in enumerate(rows[rows.C == C].groupby("p")):
-            axis.plot(
-                one.epoch, one.R / one.most, label=f"p = {p:g}", **figures.look(k)
-            )
-            empty = {**figures.look(k), "markerfacecolor": "white", "alpha": 0.6}
+            axis.plot(one.epoch, one.R / one.most, label=f"p = {p:g}", **style.look(k))
+            empty = {**style.look(k), "markerfacecolor": "white", "alpha": 0.6}
             axis.plot(one.epoch, one.norm / one.most, **empty)
         axis.axhline(1.0, color="0.3", lw=1.0)
         axis.set(xlabel="epochs of stage 1", ylabel="relative to ‖w*‖", yscale="log")
@@ -343,7 +341,7 @@ def what_stage_1_gives(scale: Scale) -> Any:
     rows = studies.starts(scale)
     rows = rows[rows.p == 1.25].copy()
     rows["off"] = rows.objective / rows.upper - 1
-    fig, axes = figures.panels(2, height=3.2)
+    fig, axes = style.panels(2, height=3.2)
     cases = {
         "from stage 1, R of stage 1": ("stage 1", "of stage 1"),
         "from w = 0, R of stage 1": ("0", "of stage 1"),
@@ -354,7 +352,7 @@ def what_stage_1_gives(scale: Scale) -> Any:
         for k, (label, (start, ball)) in enumerate(cases.items()):
             one = rows[(rows.C == C) & (rows.start == start) & (rows.ball == ball)]
             x, values = seeds_by(one, "epoch", "off")
-            figures.band(axis, np.maximum(x, 0.5), values, k, label)
+            style.band(axis, np.maximum(x, 0.5), values, k, label)
         axis.set(
             xlabel="epochs of stage 2 (0.5: the start)", xscale="log", yscale="log"
         )
@@ -374,11 +372,11 @@ def many_kernels(scale: Scale) -> Any:
     rows = studies.noise(scale)
     rows["off"] = rows.value - rows.upper
     last = rows[rows["T"] == rows["T"].max()]
-    fig, axes = figures.panels(1, columns=1, height=3.0)
+    fig, axes = style.panels(1, columns=1, height=3.0)
     (axis,) = axes
     for k, (choice, one) in enumerate(last.groupby("choice")):
         label = f"q = {choice}" if choice[0] == "2" else str(choice)
-        figures.band(axis, *seeds_by(one, "F", "off"), k, label)
+        style.band(axis, *seeds_by(one, "F", "off"), k, label)
     steps = int(last["T"].iloc[0])
     axis.set(xlabel="kernels F", xscale="log", yscale="log")
     axis.set(ylabel=f"f − f* after {steps} steps")
@@ -396,13 +394,13 @@ def linear_in_N(scale: Scale) -> Any:
     """
     rows, cost = studies.steps(scale), studies.step_cost(scale)
     rows["off"] = rows.value - rows.upper
-    fig, axes = figures.panels(2, height=3.0)
+    fig, axes = style.panels(2, height=3.0)
     for k, (n, one) in enumerate(rows.groupby("n")):
-        figures.band(axes[0], *seeds_by(one, "T", "off"), k, f"N = {n}")
+        style.band(axes[0], *seeds_by(one, "T", "off"), k, f"N = {n}")
     axes[0].set(xlabel="steps T", ylabel="f − f*", xscale="log", yscale="log")
     for k, (classes, one) in enumerate(cost.groupby("k")):
         took = 1e6 * one.seconds_per_step
-        axes[1].plot(one.n, took, label=f"{classes} classes", **figures.look(k))
+        axes[1].plot(one.n, took, label=f"{classes} classes", **style.look(k))
     n = cost.n.unique()
     most = np.array([0, n[-1]])
     axes[1].plot(most, took.iloc[-1] * most / n[-1], color="0.7", lw=1.0, zorder=0)
@@ -423,10 +421,10 @@ def sparser(scale: Scale) -> Any:
     carry information, the others are noise.
     """
     rows = studies.sparsity(scale)
-    fig, axes = figures.panels(1, columns=1, height=3.0)
+    fig, axes = style.panels(1, columns=1, height=3.0)
     (axis,) = axes
-    axis.plot(rows.p, rows.used, label="in use", **figures.look(0))
-    axis.plot(rows.p, rows.kept, label="above a thousandth", **figures.look(1))
+    axis.plot(rows.p, rows.used, label="in use", **style.look(0))
+    axis.plot(rows.p, rows.kept, label="above a thousandth", **style.look(1))
     axis.set(xlabel="p", ylabel="kernels", ylim=(0, 16.8))
     axis.legend(fontsize="small")
     return fig

@@ -21,11 +21,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from benchmarks.obscure import quadrants
 from mklopt import GramStack, Problem, data, kernels
-from mklopt.bench_obscure import quadrants
+from mklopt.claims.items import Scale
 from mklopt.formulations import BlockNorm
-from mklopt.papers import Scale
-from mklopt.solvers.stochastic import Descent
+from mklopt.solvers.steps.epochs import Descent
 
 Array = np.ndarray
 

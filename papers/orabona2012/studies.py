@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.multiclass import solved
+from benchmarks.multiclass import toy as synthetic
+from benchmarks.obscure import descent, means, seconds_of
 from mklopt import Problem, one_vs_rest, reference, solve
-from mklopt.bench_multiclass import solved
-from mklopt.bench_multiclass import toy as synthetic
-from mklopt.bench_obscure import descent, means, seconds_of
+from mklopt.claims.items import Scale, study
 from mklopt.formulations import BlockL1, BlockNorm, LpNorm
 from mklopt.formulations.norms import norm
-from mklopt.papers import Scale, study
-from mklopt.rates import start_value
-from mklopt.reference.contract import load
+from mklopt.judge.rates import start_value
+from mklopt.reference.contract_problems import load
 from mklopt.solvers import Unsupported
 from mklopt.solvers.obscure import published_exponent, theorem_3
-from mklopt.solvers.stochastic import SIZE, UPDATES, Descent
+from mklopt.solvers.steps.epochs import SIZE, UPDATES, Descent
 
 from . import stand_ins
 from .stand_ins import Task

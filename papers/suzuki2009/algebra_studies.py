@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from mklopt.papers import Scale, study
+from mklopt.claims.items import Scale, study
 
 from .formulas import Array, Logistic, Slacks, Squared, Step, norms
 

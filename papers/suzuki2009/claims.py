@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from mklopt.papers import Finding, Scale, claim, decide
+from mklopt.claims.items import Finding, Scale, claim, decide
 
 from .algebra_studies import (
     at_the_threshold,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mklopt import figures
-from mklopt.papers import Scale, figure
+from mklopt.claims.items import Scale, figure
+from mklopt.util import style
 
 from .rate_studies import contraction, exact_and_linearized, superlinear
 from .studies import (
@@ -33,10 +33,10 @@ def _curves(axis: Any, rows: pd.DataFrame, x: str, y: str, log: bool = True) -> 
         table = mine.pivot_table(y, "seed", x).dropna(axis=1)
         if table.empty:
             continue
-        figures.band(axis, table.columns, table, place, method, log)
+        style.band(axis, table.columns, table, place, method, log)
         missed = [v for v in mine[~mine["reached"]][x].unique() if v in table]
         if missed:
-            hollow = {**figures.look(place), "markerfacecolor": "white", "linewidth": 0}
+            hollow = {**style.look(place), "markerfacecolor": "white", "linewidth": 0}
             middle = (
                 np.exp(np.log(table[missed]).mean()) if log else table[missed].mean()
             )
@@ -69,7 +69,7 @@ def on_uci(scale: Scale) -> Any:
     rows = uci(scale)
     sets = list(dict.fromkeys(rows["set"]))
     columns = {"seconds": SECONDS, "accuracy": "test accuracy", "used": "kernels"}
-    fig, axes = figures.panels(3 * len(sets), columns=len(sets))
+    fig, axes = style.panels(3 * len(sets), columns=len(sets))
     fig.set_size_inches(2.2 * max(len(sets), 3), 7.0)
     for i, (column, label) in enumerate(columns.items()):
         for j, name in enumerate(sets):
@@ -100,11 +100,11 @@ def along_the_run(scale: Scale) -> Any:
     the gap at which the paper stops; here runs go on to 1e-4.
     """
     rows = progress(scale)
-    fig, axes = figures.panels(4)
+    fig, axes = style.panels(4)
     across = {"seconds": "seconds, certificates included", "passes": PASSES}
     for j, (x, label) in enumerate(across.items()):
         for place, (method, run) in enumerate(rows.groupby("method", sort=False)):
-            look = {**figures.look(place), "markevery": 0.08}
+            look = {**style.look(place), "markevery": 0.08}
             axes[j].plot(run[x], run["gap"], label=method, **look)
             used = run[run["active"] > 0]
             axes[2 + j].plot(used[x], used["active"], **look)
@@ -120,7 +120,7 @@ def along_the_run(scale: Scale) -> Any:
 def _scaling(rows: pd.DataFrame, x: str, label: str) -> Any:
     """Seconds above passes, a column for each set."""
     sets = list(dict.fromkeys(rows["set"]))
-    fig, axes = figures.panels(2 * len(sets), columns=len(sets))
+    fig, axes = style.panels(2 * len(sets), columns=len(sets))
     for i, (column, words) in enumerate({"seconds": SECONDS, "passes": PASSES}.items()):
         for j, name in enumerate(sets):
             axis = axes[i * len(sets) + j]
@@ -163,7 +163,7 @@ def errors_along_steps(scale: Scale) -> Any:
     the linearized ones of section 4.1 (hollow), logistic loss, for constant γ; L is the
     Lipschitz constant of the loss. Grey: the interval that f* is known to.
     """
-    fig, (left, right) = figures.panels(2, height=3.6)
+    fig, (left, right) = style.panels(2, height=3.6)
     rows = superlinear(scale)
     for place, (loss, part) in enumerate(rows.groupby("loss", sort=False)):
         for growth, run in part.groupby("growth"):
@@ -186,7 +186,7 @@ def errors_along_steps(scale: Scale) -> Any:
 
 def _errors(axis: Any, run: pd.DataFrame, place: int, label: str | None) -> None:
     """Filled with a label, hollow without."""
-    look = {**figures.look(place), "markevery": max(1, len(run) // 10)}
+    look = {**style.look(place), "markevery": max(1, len(run) // 10)}
     if label is None:
         look |= {"markerfacecolor": "white", "linewidth": 0.8}
     error = run["primal"] - run["lower"]
@@ -202,10 +202,10 @@ def contraction_factors(scale: Scale) -> Any:
     (hollow).
     """
     rows = contraction(scale)
-    fig, (axis,) = figures.panels(1, columns=1, height=3.0)
+    fig, (axis,) = style.panels(1, columns=1, height=3.0)
     for place, (loss, part) in enumerate(rows.groupby("loss", sort=False)):
         for held, run in part.groupby("held"):
-            look = figures.look(place)
+            look = style.look(place)
             if held:
                 look |= {"markerfacecolor": "white", "linewidth": 0.8}
             name = f"{loss}, $\\gamma_b$ = {'0.1' if held else 'γ'}"

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from mklopt import GramStack, Problem, solve
+from mklopt.claims.items import Scale, study
 from mklopt.formulations import GroupLasso
-from mklopt.papers import Scale, study
 from mklopt.reference.equivalences import suzuki_C
 
 from .algebra_studies import instance

@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 
 from mklopt import GramStack, Problem, certify, data, kernels, reference, solve
+from mklopt.claims.items import Scale, study
 from mklopt.formulations import BlockL1, GroupLasso
-from mklopt.papers import Scale, study
 from mklopt.reference.equivalences import suzuki_C
-from mklopt.result import Result
+from mklopt.run.result import Result
+from mklopt.run.trace import Trace
 from mklopt.solvers import solvers
 from mklopt.solvers.base import Solver, Steps
-from mklopt.trace import Trace
 
 from .formulas import Array, norms, projected
 
@@ -122,7 +122,7 @@ def touched(scale: Scale) -> pd.DataFrame:
 
 def resumed(at: Problem, found: Result) -> tuple[Any, Array]:
     """The augmented Lagrangian where a run has ended, γ = 10/C as in published code."""
-    from mklopt.solvers.lagrangian import Gammas, Lagrangian
+    from mklopt.solvers.steps.augmented_lagrangian import Gammas, Lagrangian
 
     C = float(np.mean(at.costs))
     gammas = Gammas(np.full(at.grams.M, 10 / C), 1 / C, 10 / C)

@@ -28,10 +28,10 @@ from mklopt.formulations import (
     Tikhonov,
     stripped,
 )
-from mklopt.formulations.losses import Squared
+from mklopt.formulations.losses.residual import Squared
 from mklopt.formulations.norms import declared_norm, declared_quadratic, norm
 from mklopt.reference import equivalences as maps
-from mklopt.reference.contract import load
+from mklopt.reference.contract_problems import load
 
 AGREE = 1e-6
 M = 8

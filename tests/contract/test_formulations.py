@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mklopt.formulations import Formulation, formulations, stripped
-from mklopt.formulations.base import Declared
+from mklopt.formulations.declared import Declared
 from mklopt.formulations.lp_norm import LpNorm
 from mklopt.formulations.mixed_norm import VSKL, Composite, thirds
 

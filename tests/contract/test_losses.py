@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mklopt.formulations import losses_by_name, stripped_loss
-from mklopt.formulations.domains import Box, Simplex
-from mklopt.formulations.losses import Loss
+from mklopt.formulations.losses.base import Loss
+from mklopt.formulations.losses.domains import Box, Simplex
 
 TOL = 1e-7
 LOSSES = [loss for cls in losses_by_name().values() for loss in cls.examples()]

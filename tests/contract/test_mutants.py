@@ -10,6 +10,7 @@ the table of mutants and diagnoses.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable
@@ -24,15 +25,16 @@ from unittest import mock
 
 import pytest
 
-from mklopt import check_solver, storage
+from mklopt import check_solver
 from mklopt import solvers as room
-from mklopt.conformance import Report
 from mklopt.formulations import VSKL, BlockL1, GroupLasso, LpNorm
-from mklopt.solvers import Solver
+from mklopt.judge.exam.exam import Report
+from mklopt.solvers import Solver, machines, steps
 from mklopt.solvers.base import REGISTRY
+from mklopt.util import compiled as compiled_loops
 
 REPAIRED = "self._moved(self.problem.feasible(alpha))"  # what hides an infeasible α
-RAW = {"wrapper": [(REPAIRED, "self._moved(alpha)")]}
+RAW = {"machine": [(REPAIRED, "self._moved(alpha)")]}
 SHOWN = "return Iterate(self.point, self.theta, info"
 
 Edits = dict[str, list[tuple[str, str]]]  # by module: what becomes what
@@ -69,7 +71,9 @@ class Copy(SourceFileLoader):
         return compile(source, self.path, "exec")
 
     def exec_module(self, module: ModuleType) -> None:
-        with mock.patch.object(storage, "compiled", compiled_before(self.original)):
+        with mock.patch.object(
+            compiled_loops, "compiled", compiled_before(self.original)
+        ):
             super().exec_module(module)
 
 
@@ -78,25 +82,32 @@ def compiled_before(original: ModuleType) -> Callable:
     return lambda *a, **k: lambda function: getattr(original, function.__name__)
 
 
+ROOMS = (room, machines, steps)
+
+
 def with_edits(solver: str, edits: Edits) -> Solver:
-    """A solver from copies of itself and of all it imports from its room, but base."""
+    """A solver from copies of itself and of all it imports from its rooms, but base."""
     importlib.import_module(f"{room.__name__}.{solver}")
-    parts, base = f"{room.__name__}.", f"{room.__name__}.base"
+    kept = {f"{room.__name__}.base", *(place.__name__ for place in ROOMS)}
     genuine = {
-        k: m for k, m in sys.modules.items() if k.startswith(parts) and k != base
+        k: m
+        for k, m in sys.modules.items()
+        if k.startswith(f"{room.__name__}.") and k not in kept
     }
-    with (
-        mock.patch.dict(sys.modules),
-        mock.patch.dict(vars(room)),
-        mock.patch.dict(REGISTRY),
-        mock.patch.object(sys, "meta_path", [Copies(genuine, edits), *sys.meta_path]),
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.dict(sys.modules))
+        stack.enter_context(mock.patch.dict(REGISTRY))
+        for place in ROOMS:
+            stack.enter_context(mock.patch.dict(vars(place)))
+        finders = [Copies(genuine, edits), *sys.meta_path]
+        stack.enter_context(mock.patch.object(sys, "meta_path", finders))
         for name in genuine:
             del sys.modules[name]
-            vars(room).pop(name.removeprefix(parts), None)
-        importlib.import_module(f"{parts}{solver}")
-        unused = [name for name in edits if f"{parts}{name}" not in sys.modules]
-        assert not unused, f"{solver} does not import {unused}"
+            parent, _, own = name.rpartition(".")
+            vars(sys.modules[parent]).pop(own, None)
+        importlib.import_module(f"{room.__name__}.{solver}")
+        loaded = {n.rpartition(".")[2] for n in sys.modules if n in genuine}
+        assert set(edits) <= loaded, f"{solver} does not import {set(edits) - loaded}"
         return REGISTRY[solver]
 
 
@@ -172,7 +183,7 @@ MUTANTS = [
                 "domain.restore(alpha, problem.costs, problem.bias)",
                 "domain.restore(alpha, problem.costs, False)",
             ),
-            ("_smo(K, *dual, problem.bias,", "_smo(K, *dual, False,"),
+            ("smo(K, *dual, problem.bias,", "smo(K, *dual, False,"),
             ("_newton(K, dual, problem.bias, alpha)", "_newton(K, dual, False, alpha)"),
         ),
         quick=True,
@@ -197,7 +208,7 @@ MUTANTS = [
         "dual not centred",
         "dual infeasible",
         {
-            "wrapper": [
+            "machine": [
                 (
                     SHOWN,
                     SHOWN.replace(
@@ -212,7 +223,7 @@ MUTANTS = [
         "label sign dropped",
         "label sign dropped",
         {
-            "wrapper": [
+            "machine": [
                 (SHOWN, SHOWN.replace("self.point,", "self.problem.y * self.point,"))
             ]
         },
@@ -221,12 +232,12 @@ MUTANTS = [
     analytic(
         "sign of α reversed",
         "sign reversed",
-        {"wrapper": [(SHOWN, SHOWN.replace("self.point,", "-self.point,"))]},
+        {"machine": [(SHOWN, SHOWN.replace("self.point,", "-self.point,"))]},
     ),
     analytic(
         "weights scaled on the way out",
         "not normalized",
-        {"wrapper": [(SHOWN, SHOWN.replace("self.theta", "2 * self.theta"))]},
+        {"machine": [(SHOWN, SHOWN.replace("self.theta", "2 * self.theta"))]},
         quick=True,
     ),
     analytic(
@@ -257,7 +268,7 @@ MUTANTS = [
         "weights of the first iterate",
         "stale weights",
         {
-            "wrapper": [
+            "machine": [
                 (
                     SHOWN,
                     "self.first = getattr(self, 'first', self.theta)\n        "
@@ -269,14 +280,14 @@ MUTANTS = [
     analytic(
         "weights in reverse order",
         "weights permuted",
-        {"wrapper": [(SHOWN, SHOWN.replace("self.theta", "self.theta[::-1]"))]},
+        {"machine": [(SHOWN, SHOWN.replace("self.theta", "self.theta[::-1]"))]},
         quick=True,
     ),
     analytic(
         "last kernel ignored",
         "kernel ignored",
         {
-            "wrapper": [
+            "machine": [
                 (
                     "grams.quad(self.point), 0.0))\n\n    @property\n    def point",
                     "grams.quad(self.point), 0.0)) * np.append("
@@ -306,7 +317,7 @@ MUTANTS = [
         "machine never sharpened",
         "stale dual",
         {
-            "wrapper": [
+            "machine": [
                 ("        self.tol = self.sharpness", "        tol = self.sharpness")
             ]
         },
@@ -315,7 +326,7 @@ MUTANTS = [
         "machine cut short",
         "stale dual",
         {
-            "wrapper": [
+            "machine": [
                 (
                     "kind.solve(self.problem, self.K, self.alpha, tol=self.tol)",
                     "kind.solve(self.problem, self.K, budget=20, tol=self.tol)",
@@ -369,7 +380,7 @@ MUTANTS = [
         "float32 leak",
         "single precision",
         {
-            "wrapper": [
+            "machine": [
                 (
                     "self.K = self.problem.grams.combine(theta)",
                     "self.K = self.problem.grams.combine(theta)"
@@ -383,7 +394,7 @@ MUTANTS = [
         "float32 on the way out",
         "single precision",
         {
-            "wrapper": [
+            "machine": [
                 (
                     SHOWN,
                     SHOWN.replace(
@@ -400,7 +411,7 @@ MUTANTS = [
         "stopped early",
         "hessian",
         {
-            "hessian": [
+            "weight_newton": [
                 (
                     "    while True:\n        certificate = yield",
                     "    for _ in range(3):\n        certificate = yield",
@@ -443,7 +454,7 @@ MUTANTS = [
         "wrong groups",
         "mirror",
         {
-            "bca": [
+            "simplex_oracle": [
                 (
                     "self.owner = BlockNorm(2 * q), owners(groups)",
                     "self.owner = BlockNorm(2 * q), np.roll(owners(groups), 1)",
@@ -496,7 +507,7 @@ MUTANTS = [
         "other C",
         "fista",
         {
-            "forward": [
+            "proximal_step": [
                 ("formulation.prox(s, 1 / self.L)", "formulation.prox(s, 2 / self.L)")
             ]
         },
@@ -507,7 +518,7 @@ MUTANTS = [
         "bias not minimized",
         "bias missing",
         "fista",
-        {"forward": [("        if self.problem.bias:", "        if False:")]},
+        {"proximal_step": [("        if self.problem.bias:", "        if False:")]},
         LpNorm(2.0),
         "logistic",
     ),
@@ -516,7 +527,7 @@ MUTANTS = [
         "wrong sign",
         "fista",
         {
-            "forward": [
+            "proximal_step": [
                 (
                     "at.B + A / self.L, at.KB + image / self.L",
                     "at.B - A / self.L, at.KB - image / self.L",

@@ -8,9 +8,9 @@ from itertools import groupby
 import pytest
 
 from mklopt import reference
-from mklopt.certification import AGREEMENT, REFERENCE, Derived
+from mklopt.campaign.job import AGREEMENT, REFERENCE, Derived
 from mklopt.formulations.lp_norm import LpNorm
-from mklopt.reference.contract import small_cells
+from mklopt.reference.contract_problems import small_cells
 
 GROUPS = [
     pytest.param(list(cells), id=f"{key[0]}-{key[1]}")

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from mklopt import Problem, data, kernels, reference, solve
-from mklopt.certification import covering
+from mklopt.campaign.job import covering
 from mklopt.formulations import LpNorm
-from mklopt.reference.contract import (
+from mklopt.judge.verdict import judge
+from mklopt.reference.contract_problems import (
     STORE,
     Cell,
     grouped_cells,
@@ -28,7 +29,6 @@ from mklopt.reference.contract import (
     wdbc_cells,
 )
 from mklopt.solvers import Unsupported, solvers, that_can
-from mklopt.verdict import judge
 
 CELLS = [
     *twonorm_cells(),

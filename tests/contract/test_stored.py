@@ -15,7 +15,7 @@ from mklopt import GramStack, Problem, reference
 from mklopt.formulations.group_lasso import GroupLasso
 from mklopt.formulations.lp_norm import LpNorm
 from mklopt.formulations.mixed_norm import VSKL
-from mklopt.reference.contract import GRID, STORE, cells, load, wdbc_cells
+from mklopt.reference.contract_problems import GRID, STORE, cells, load, wdbc_cells
 
 ALL = cells()
 FLOOR = 944  # may only grow: the number of contract cells with a stored reference

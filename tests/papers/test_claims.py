@@ -9,9 +9,9 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pytest
 
-from mklopt import papers
-from mklopt.data import DataNotFound
-from mklopt.papers import CONTRARY, Scale
+from mklopt.claims import items as papers
+from mklopt.claims.items import CONTRARY, Scale
+from mklopt.data.datasets import DataNotFound
 
 PAPERS = {key: papers.load(key) for key in papers.known()}
 CLAIMS = [c for paper in PAPERS.values() for c in paper.claims.values()]

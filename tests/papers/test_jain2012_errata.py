@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from mklopt import data
-from mklopt.families import Product
-from mklopt.gmkl import Envelope, KernelFamilyProblem
+from mklopt.gmkl.families import Product
+from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
+from mklopt.gmkl.regularizers import SquaredNorm
 from mklopt.reference.envelope import envelope_value
-from mklopt.regularizers import SquaredNorm
-from mklopt.solvers.spectral import spectral_length
+from mklopt.solvers.steps.spectral_descent import spectral_length
 
 RNG = np.random.default_rng(0)
 

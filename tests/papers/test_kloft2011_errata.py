@@ -9,7 +9,8 @@ import importlib
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, papers, reference
+from mklopt import GramStack, Problem, reference
+from mklopt.claims import items as papers
 from mklopt.formulations import (
     BlockL1,
     BlockNorm,
@@ -19,11 +20,12 @@ from mklopt.formulations import (
     NonIsotropic,
     Tikhonov,
 )
-from mklopt.formulations.losses import EpsInsensitive, Hinge, Logistic, Squared
+from mklopt.formulations.losses.margin import Hinge, Logistic
+from mklopt.formulations.losses.residual import EpsInsensitive, Squared
 from mklopt.formulations.norms import dual_exponent, norm
 from mklopt.reference import equivalences as maps
-from mklopt.reference.contract import load
-from mklopt.solvers.wrapper import Machine
+from mklopt.reference.contract_problems import load
+from mklopt.solvers.machines.machine import Machine
 
 papers.load("kloft2011")  # puts the room on the path
 chunking = importlib.import_module("papers.kloft2011.chunking")

@@ -6,13 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.obscure import descent
 from mklopt import GramStack, Problem, reference
-from mklopt.bench_obscure import descent
-from mklopt.certificate import certify
+from mklopt.certificates.certificate import certify
 from mklopt.formulations import BlockL1, BlockNorm
-from mklopt.rates import uncertainty
+from mklopt.judge.rates import uncertainty
 from mklopt.solvers.obscure import theorem_3
-from mklopt.solvers.stochastic import SIZE, UPDATES
+from mklopt.solvers.steps.epochs import SIZE, UPDATES
 
 Array = np.ndarray
 

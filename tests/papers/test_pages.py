@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from mklopt import papers
-from mklopt.papers import CONTRARY, ROOT, VERDICTS
+from mklopt.claims import items as papers
+from mklopt.claims.items import CONTRARY, ROOT, VERDICTS
 
 ROOM = ROOT / "papers"
 TESTS = {

@@ -8,7 +8,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, papers, solve
+from mklopt import GramStack, Problem, solve
+from mklopt.claims import items as papers
 from mklopt.formulations import BlockL1, GroupLasso
 
 papers.load("suzuki2009")

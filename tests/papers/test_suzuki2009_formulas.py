@@ -10,10 +10,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, papers
+from mklopt import GramStack, Problem
+from mklopt.claims import items as papers
 from mklopt.formulations import GroupLasso
 from mklopt.reference.equivalences import suzuki_C
-from mklopt.solvers.lagrangian import Gammas, Lagrangian
+from mklopt.solvers.steps.augmented_lagrangian import Gammas, Lagrangian
 
 papers.load("suzuki2009")
 instance = import_module("papers.suzuki2009.algebra_studies").instance

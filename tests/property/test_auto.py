@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from mklopt import GramStack, Problem, reference, solve
 from mklopt.formulations import formulations, losses_by_name
 from mklopt.formulations.norms import INF
-from mklopt.result import STATUS
+from mklopt.run.result import STATUS
 
 TOL, PATIENCE = 1e-6, 0.5  # seconds for one problem; whoever needs more says so
 GRID = 2.0**-10

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import mklopt
-from mklopt import figures, kernels, plots
+from mklopt import kernels, plots
 from mklopt.formulations import GroupLasso, LpNorm
+from mklopt.util import style
 
 
 def problem(formulation):
@@ -92,8 +93,8 @@ def test_mistakes_are_explained(path):
 
 
 def test_a_band_of_logarithms_is_a_geometric_mean_and_positive():
-    _, (axis,) = figures.panels(1, columns=1)
-    figures.band(axis, [1, 2], [[1.0, 1.0], [100.0, 4.0]], 0, "a", log=True)
+    _, (axis,) = style.panels(1, columns=1)
+    style.band(axis, [1, 2], [[1.0, 1.0], [100.0, 4.0]], 0, "a", log=True)
     np.testing.assert_allclose(axis.lines[0].get_ydata(), [10.0, 2.0])
     assert "geometric mean of 2 seeds" in axis.lines[0].get_label()
     assert np.min(axis.collections[0].get_paths()[0].vertices[:, 1]) > 0

@@ -1,0 +1,1 @@
+"""What follows from a declaration: epigraphs, conic programs, sorted sums."""

@@ -1,0 +1,191 @@
+"""Regularizers from the literature in ten lines each, to use and to start from.
+
+    problem = mklopt.Problem(grams, y, "hinge", mklopt.gallery.k_support(3))
+
+Value, conjugate, weights and prox are derived from what is written here, and every
+solver that takes any formulation takes these. One of them, owl, shows what comes later:
+closed forms beside the declaration, which judges them (`mklopt.check_formulation`).
+
+    k_support     min ½ Σ u²/θ over 0 ≤ θ ≤ 1, Σθ ≤ k: half the square of the norm whose
+                  unit ball is the hull of unit vectors with k kernels at most
+    owl           Σ λ_i u_(i), u_(1) ≥ u_(2) ≥ …, λ decreasing: like kernels get the
+                  same weight; λ = (1, …, 1) is the group lasso
+    sparse_group  a Σ u + (1 − a) Σ_g ‖u_g‖: groups, and kernels inside them, drop out
+    latent_groups min Σ_g ‖z_g‖ over Σ_g z_g = u: groups may overlap, and what is used
+                  is a union of groups
+    log_barrier   min ½ Σ u²/θ + c Σθ − μ Σ log θ: no kernel is ever dropped
+    prior_l1      Σ u_m / prior_m: kernels that are believed in are cheaper
+
+References: Argyriou et al. (2012); Bogdan et al. (2015); Simon et al. (2013); Jacob et
+al. (2009); Bach (2013), Learning with submodular functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Formulation
+from .declared import Declared, formulation, variational
+from .norms import ratio
+
+Array = np.ndarray
+ROUNDING = 1e-13  # gains below this part of what is summed are none
+Groups = Sequence[Sequence[int]]
+
+
+def k_support(k: int) -> Declared:
+    """½‖u‖² of the k-support norm, as a budget on θ."""
+    import cvxpy as cp
+
+    @variational
+    def k_support_norm(theta: Any) -> Any:
+        return cp.Constant(0.0), [theta <= 1, cp.sum(theta) <= k]
+
+    return k_support_norm
+
+
+@dataclass(frozen=True)
+class OrderedWeightedL1(Formulation):
+    """Σ λ_i u_(i), and its operators in closed form: exact, and faster still.
+
+    It is the Lovász extension of F(S) = λ_1 + … + λ_|S|. So kernels of equal u share
+    their λ, Ω* is 0 where no set has Σ_S v > F(S), and prox cuts sets by sorting.
+    Reference: Bach (2013), chapter 9.
+    """
+
+    lam: tuple[float, ...]
+    listed: ClassVar[bool] = False  # `owl` offers it
+
+    def penalty(self, u: Any) -> Any:
+        import cvxpy as cp
+
+        return cp.dotsort(u, np.array(self.lam))
+
+    def validate(self, M: int) -> None:
+        if len(self.lam) != M:
+            raise ValueError(
+                f"owl: lam has {len(self.lam)} numbers, the stack {M} kernels; give "
+                "one number for each"
+            )
+
+    def __repr__(self) -> str:
+        steps = [f"{value:.3g}" for value in self.lam]
+        shown = steps if len(steps) <= 4 else [*steps[:2], "…", steps[-1]]
+        return f"owl([{', '.join(shown)}])"
+
+    def value(self, u: Array) -> float:
+        return float(np.sort(u)[::-1] @ self.lam)
+
+    def conjugate(self, v: Array) -> float:
+        return 0.0 if self.reach(v) >= 1 else np.inf
+
+    def reach(self, v: Array) -> float:
+        """F(S)/Σ_S v at its smallest: S has the largest v, one, two, … of them."""
+        sums, allowed = np.cumsum(np.sort(v)[::-1]), np.cumsum(self.lam)
+        over = sums > allowed
+        return float(np.min(allowed[over] / sums[over], initial=1.0))
+
+    def weights(self, u: Array) -> Array:
+        _, level = np.unique(-u, return_inverse=True)  # from the longest down
+        lam = np.bincount(level, np.array(self.lam)[np.argsort(np.argsort(-u))])
+        return ratio(u, (lam / np.bincount(level))[level])
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        z = np.empty(len(u))
+        for level, S in self._levels(u, np.broadcast_to(1 / np.asarray(step), u.shape)):
+            z[S] = max(level, 0.0)
+        return z
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        """Kernels at one level move together, by the mean of their moves."""
+        w = np.broadcast_to(1 / np.asarray(step), u.shape)
+        J = np.zeros((len(u), len(u)))
+        for _, S in self._levels(u, w):
+            J[np.ix_(S, S)] = w[S] / np.sum(w[S])
+        used = np.flatnonzero(self.prox(u, step) > 0)
+        return J[np.ix_(used, used)]
+
+    def _levels(self, u: Array, w: Array) -> Iterator[tuple[float, Array]]:
+        """The levels of prox, and the kernels at each; w is one over the step.
+
+        If all of S were at one level, it would be this. Those that gain by leaving it
+        upwards are the set that minimizes F(T) − Σ_T w (u − level) over T ⊂ S.
+        """
+        lam, todo = np.array(self.lam), [(0, np.arange(len(u)))]
+        while todo:
+            first, S = todo.pop()
+            price = lam[first : first + len(S)]
+            level = float((w[S] @ u[S] - np.sum(price)) / np.sum(w[S]))
+            S = S[np.argsort(-w[S] * (u[S] - level), kind="stable")]
+            cost = np.cumsum(price - w[S] * (u[S] - level))[:-1]
+            cut = int(np.argmin(cost)) + 1 if len(cost) else 0
+            size = np.sum(price) + w[S] @ np.abs(u[S])
+            if cut and cost[cut - 1] < -ROUNDING * size:
+                todo += [(first, S[:cut]), (first + cut, S[cut:])]
+            else:
+                yield level, S
+
+
+def owl(lam: Sequence[float] | np.ndarray) -> OrderedWeightedL1:
+    """Σ λ_i u_(i) with u sorted downwards, one λ for each kernel."""
+    price = np.array(lam, float)
+    if np.any(np.diff(price) > 0) or np.any(price < 0) or not np.any(price):
+        raise ValueError(f"lam = {lam!r}: give weights ≥ 0 in decreasing order")
+    return OrderedWeightedL1(tuple(price.tolist()))
+
+
+def sparse_group(groups: Groups, a: float = 0.5) -> Declared:
+    """a Σ u + (1 − a) Σ_g ‖u_g‖."""
+    import cvxpy as cp
+
+    @formulation
+    def sparse_group_lasso(u: Any) -> Any:
+        across = sum(cp.norm(u[list(group)]) for group in groups)
+        return a * cp.sum(u) + (1 - a) * across
+
+    return sparse_group_lasso
+
+
+def latent_groups(groups: Groups) -> Declared:
+    """min Σ_g ‖z_g‖ over Σ_g z_g = u, each z_g living on its group."""
+    import cvxpy as cp
+
+    members = np.array([m for group in groups for m in group])
+    ends = np.cumsum([0, *map(len, groups)])
+
+    @formulation
+    def latent_group_lasso(u: Any) -> Any:
+        z = cp.Variable(len(members), nonneg=True)
+        parts = [z[start:stop] for start, stop in pairwise(ends)]
+        owner = (members == np.arange(u.size)[:, None]).astype(float)
+        return sum(cp.norm(part) for part in parts), [owner @ z == u]
+
+    return latent_group_lasso
+
+
+def log_barrier(mu: float = 0.1, c: float = 1.0) -> Declared:
+    """c Σθ − μ Σ log θ as the price of the kernel weights."""
+    import cvxpy as cp
+
+    @variational
+    def log_barrier_on_theta(theta: Any) -> Any:
+        return c * cp.sum(theta) - mu * cp.sum(cp.log(theta))
+
+    return log_barrier_on_theta
+
+
+def prior_l1(prior: Sequence[float] | np.ndarray) -> Declared:
+    """Σ u_m / prior_m."""
+
+    price = 1 / np.array(prior, float)
+
+    @formulation
+    def prior_weighted_l1(u: Any) -> Any:
+        return price @ u
+
+    return prior_weighted_l1

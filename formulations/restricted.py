@@ -1,0 +1,103 @@
+"""A formulation seen from some of the kernels, the others unused.
+
+    Ω_W(u) = Ω(u on W, 0 elsewhere)
+
+Ω increases in each u_m, so the others stay at 0 wherever nothing pulls them: Ω_W*(v) =
+Ω*(v on W, 0 elsewhere), and weights, prox and prices are those of Ω with zeros filled
+in. Every closed form of Ω is one of Ω_W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Formulation, Groups
+
+Array = np.ndarray
+KEPT = {"reweighted", "smooth_dual", "ball", "simplex", "sums", "simplices", "orthant"}
+
+
+@dataclass(frozen=True)
+class Restricted(Formulation):
+    """Ω over the kernels named, out of M."""
+
+    whole: Formulation
+    kernels: tuple[int, ...]
+    M: int
+    listed: ClassVar[bool] = False
+
+    def fill(self, part: Array) -> Array:
+        """Numbers of these kernels among those of all."""
+        out = np.zeros(self.M)
+        out[list(self.kernels)] = part
+        return out
+
+    def _of_these(self, everyone: Array) -> Array:
+        return np.asarray(everyone)[list(self.kernels)]
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return self.whole.exact
+
+    def closed(self, name: str) -> bool:
+        return self.whole.closed(name)
+
+    @property
+    def traits(self) -> frozenset[str]:
+        return self.whole.traits & KEPT
+
+    def penalty(self, u: Any) -> Any:
+        placed = np.zeros((self.M, len(self.kernels)))
+        placed[list(self.kernels), np.arange(len(self.kernels))] = 1.0
+        return self.whole.penalty(placed @ u)
+
+    def value(self, u: Array) -> float:
+        return self.whole.value(self.fill(u))
+
+    def conjugate(self, v: Array) -> float:
+        return self.whole.conjugate(self.fill(v))
+
+    def reach(self, v: Array) -> float:
+        return self.whole.reach(self.fill(v))
+
+    def weights(self, u: Array) -> Array:
+        return self._of_these(self.whole.weights(self.fill(u)))
+
+    def dual_weights(self, v: Array) -> Array:
+        return self._of_these(self.whole.dual_weights(self.fill(v)))
+
+    def reweight(self, theta: Array, v: Array, slack: float = 0.0) -> Array:
+        whole = self.whole.reweight(self.fill(theta), self.fill(v), slack)
+        return self._of_these(whole)
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        return self._of_these(self.whole.prox(self.fill(u), self._steps(step)))
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        return self.whole.prox_slope(self.fill(u), self._steps(step))
+
+    def _steps(self, step: Array | float) -> Array:
+        out = np.ones(self.M)
+        out[list(self.kernels)] = step
+        return out
+
+    def rounding(self, M: int) -> float:
+        return self.whole.rounding(self.M)
+
+    @property
+    def ball(self) -> float:
+        return self.whole.ball
+
+    @property
+    def orthant(self) -> tuple[float, float]:
+        return self.whole.orthant
+
+    def simplices(self, M: int) -> tuple[Groups, float]:
+        """The groups that are left, numbered anew."""
+        groups, q = self.whole.simplices(self.M)
+        place = {k: i for i, k in enumerate(self.kernels)}
+        left = (tuple(place[k] for k in group if k in place) for group in groups)
+        return tuple(group for group in left if group), q

@@ -1,0 +1,71 @@
+"""Formulations as people write them on one line.
+
+    "lp:p=2"   "LpNorm(p=2)"   "group_lasso"   "VSKL:groups=((0,1),(2,)),q=inf"
+
+A name, then its parameters as literals. Case and underscores do not matter; "lp" is
+LpNorm and "l1" is BlockL1.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import math
+import re
+from typing import Any
+
+from . import Formulation, formulations
+
+ALIASES = {"lp": "LpNorm", "l1": "BlockL1"}
+
+
+def formulation_from(given: Any, p: float | None = None) -> Formulation:
+    """A formulation from an instance or text; p replaces its field p."""
+    made = read_formulation(given) if isinstance(given, str) else given
+    if p is None:
+        return made
+    if "p" not in {field.name for field in dataclasses.fields(made)}:
+        raise ValueError(
+            f"p = {p} was given, but {given!r} has no parameter p; choose 'lp', or "
+            "leave p out"
+        )
+    return dataclasses.replace(made, p=p)  # type: ignore[call-arg]
+
+
+def read_formulation(text: str) -> Formulation:
+    """The formulation that a line of text names."""
+    name, mark, rest = re.fullmatch(r"([^:(]*)([:(]?)(.*)", text.strip(), re.S).groups()  # type: ignore[union-attr]
+    kind = known_kind(name)
+    try:
+        call = ast.parse(f"f({rest}" + ("" if mark == "(" else ")"), mode="eval").body
+        assert isinstance(call, ast.Call)
+        values = [_literal(a) for a in call.args]
+        return kind(*values, **{str(k.arg): _literal(k.value) for k in call.keywords})
+    except (SyntaxError, AssertionError, TypeError, ValueError) as error:
+        said = str(error).replace(f"{kind.__name__}.__init__()", kind.__name__)
+        takes = ", ".join(field.name for field in dataclasses.fields(kind))
+        said += f"; it takes {takes or 'nothing'}" * isinstance(error, TypeError)
+        raise ValueError(f"formulation {text!r} cannot be read: {said}") from None
+
+
+def known_kind(name: str) -> type[Formulation]:
+    """The class that a name means."""
+    known = formulations()
+    plain = {key.lower(): kind for key, kind in known.items()}
+    name = name.strip()
+    sought = ALIASES.get(name.lower(), name).replace("_", "").lower()
+    if sought not in plain:
+        raise ValueError(
+            f"formulation {name!r} is not known; choose one of " + ", ".join(known)
+        )
+    return plain[sought]
+
+
+def _literal(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name) and node.id == "inf":
+        return math.inf
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        said = ast.unparse(node)
+        raise ValueError(f"{said} is no plain number, tuple or inf") from None

@@ -1,0 +1,1 @@
+"""The main job, `mklopt certify`: every solver on every problem, and its report."""

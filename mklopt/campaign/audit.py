@@ -1,0 +1,95 @@
+"""Every number of a ledger, computed again from what its run left on disk.
+
+A run leaves its row and, in points/, the point and the trace that the row speaks of.
+Here the point is certified afresh and judged by the reference anew; the derived dual of
+a reference is solved anew; the certificate, where there is one, is checked in exact
+arithmetic. Each number must be what the row states, up to the rounding of sums whose
+order is another on another machine. Rows of other code are left out: it may have meant
+something else by its numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..certificates.checker import Refused, check
+from ..judge.verdict import ROUNDING
+from ..reference.contract_problems import Cell, cells
+from ..run.result import Result
+from .fingerprint import fingerprint
+from .job import REFERENCE, Derived, Run, point_of
+from .ledger import Ledger, Row
+from .problems import own_cells
+
+NOT_A_NUMBER = {"id", "code", "reason", "certificate"}
+SCALED = {"primal", "dual", "lower", "upper", "reference_lower", "reference_upper"}
+LOOSE = {"weight_error": 1e-8}  # a power of numbers that are rounded
+SOLVED_ANEW = {"reference_lower", "reference_upper", "above", "below"}
+
+
+class Audit:
+    """The rows of a folder, and the problems that they speak of."""
+
+    def __init__(self, folder: Path, files: Iterable[str] = ()):
+        if not (folder / "rows.jsonl").is_file():
+            raise ValueError(f"{folder} has no rows.jsonl: it is not of mklopt certify")
+        found = [*cells(), *(c for name in files for c in own_cells(Path(name)))]
+        self.folder, self.cells = folder, {cell.name: cell for cell in found}
+        known = Ledger(folder / "rows.jsonl").rows.values()
+        self.rows = [row for row in known if row.code == fingerprint()]
+        self.other = len(known) - len(self.rows)
+
+    def complaints(self) -> Iterator[list[str]]:
+        """For each row what is wrong with it, which should be nothing."""
+        for row in self.rows:
+            found = [*self._of_numbers(row), *self._of_certificate(row)]
+            yield [f"{row.solver} on {row.cell}: {what}" for what in found]
+
+    def _of_numbers(self, row: Row) -> Iterator[str]:
+        cell = self.cells.get(row.cell)
+        if cell is None:
+            yield "the problem is not known here; name its file with --data"
+        elif row.gap is None:
+            if row.holds:
+                yield "it holds without a gap"
+        else:
+            yield from self._compared(row, cell)
+
+    def _compared(self, row: Row, cell: Cell) -> Iterator[str]:
+        kind = Derived if row.solver == REFERENCE else Run
+        run = kind(row.solver, cell, row.tol, 0.0, self.folder.absolute())
+        path = point_of(self.folder, row.id if row.id.isalnum() else "none")
+        try:
+            again = asdict(run.rated(Result.load(path, cell.problem())))
+        except (OSError, ValueError) as error:
+            yield f"its point cannot be read ({error})"
+            return
+        again = asdict(Row.parse(Row(**again).line()))  # as a row can state it
+        for name, stated in asdict(row).items():
+            if name not in NOT_A_NUMBER and not _same(row, name, stated, again[name]):
+                yield f"{name} is {stated} in its row and {again[name]} computed again"
+
+    def _of_certificate(self, row: Row) -> Iterator[str]:
+        if not row.certificate:
+            return
+        try:
+            proved = check((self.folder / row.certificate).read_bytes())
+        except (OSError, Refused) as error:
+            yield f"{row.certificate} proves nothing ({error})"
+            return
+        if (proved["lower"], proved["upper"]) != (row.lower, row.upper):
+            yield f"{row.certificate} proves other bounds than those of the row"
+
+
+def _same(row: Row, name: str, stated: Any, again: Any) -> bool:
+    if not isinstance(stated, float) or not isinstance(again, float):
+        return bool(stated == again)
+    allowed = LOOSE.get(name, ROUNDING)
+    if row.solver == REFERENCE and name in SOLVED_ANEW:
+        allowed = row.tol
+    if name in SCALED:
+        allowed *= abs(row.upper or 0.0)
+    return abs(stated - again) <= allowed

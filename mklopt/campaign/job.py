@@ -1,0 +1,375 @@
+"""The main job: every solver on every problem it supports, judged by references.
+
+    problems   the contract problems (small, wdbc, twonorm), with committed references;
+               kernels and labels from a file, with references solved on the way
+    runs       every solver × problem within its promise, and the reference solver
+               itself against the dual program derived from the declarations
+    rows       one line of the ledger for each run, written as it ends
+    points     what a row was computed from: `mklopt verify FOLDER` does it again
+
+What is in the ledger is not run again, as long as code, problem, promise and time limit
+are the same. `quick` takes a covering slice: every solver with every formulation, loss,
+C and data set that it supports, at least once; the reference with every formulation ×
+loss.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import reference
+from ..certificates.certificate import Certificate
+from ..judge.verdict import Verdict, judge
+from ..problem import Problem
+from ..reference.contract_problems import STORE, Cell, cells
+from ..reference.store import Store
+from ..run.loop import solve
+from ..run.result import Result
+from ..run.trace import COLUMNS as EVERY
+from ..run.trace import Trace
+from ..solvers import solvers
+from ..util.tables import shown
+from .fingerprint import fingerprint
+from .ledger import COLUMNS, Ledger, Row
+from .problems import own_cells
+
+AGREEMENT = 1e-8  # of the reference with its derived dual
+REFERENCE = "reference"  # its name among the solvers
+POINTS = 40  # of a curve, at the most
+
+
+@dataclass(frozen=True)
+class Run:
+    """A solver on a problem, with what it promises there."""
+
+    solver: str
+    cell: Cell
+    tol: float
+    limit: float  # processor seconds
+    folder: Path  # for references and certificates
+
+    @property
+    def id(self) -> str:
+        parts = [fingerprint(), self.cell.name, self.solver, self.tol, self.limit]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    @property
+    def aspects(self) -> set[tuple]:
+        """What a slice must cover."""
+        kind, loss = type(self.cell.formulation).__name__, self.cell.loss.name
+        seen = (kind, loss, self.cell.C, self.cell.data)
+        return {(self.solver, what, part) for what, part in enumerate(seen)}
+
+    def row(self) -> Row:
+        """Run it; whatever it does becomes a row."""
+        problem = self.cell.problem()
+        problem = problem.with_(grams=problem.grams.apart())  # its own count of passes
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what counts is the certificate
+                return self.judged(problem)
+        except Exception as error:
+            reason = f"it raised {type(error).__name__}: {error}"
+            return self._row(problem, Verdict(False, reason[:500]))
+
+    def judged(self, problem: Problem) -> Row:
+        _reference(problem, self.folder)  # solved before the clock begins
+        _warm(self.solver, problem)
+        result = self._solved(problem)
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        result.save(point_of(self.folder, self.id))
+        return replace(self.rated(result), certificate=self._certificate(result))
+
+    def rated(self, result: Result) -> Row:
+        """The row of a result, saved or new."""
+        problem, certificate, trace = result.problem, result.certificate, result.trace
+        found = _reference(problem, self.folder)
+        return self._row(
+            problem,
+            judge(result, found, self.tol),
+            status=result.status,
+            gap=certificate.relative_gap,
+            **_bounds(certificate),
+            reference_lower=found.lower,
+            reference_upper=found.upper,
+            seconds=trace.last("seconds"),
+            passes=trace.last("passes"),
+            iterations=len(trace),
+            trace=thinned(trace),
+        )
+
+    def _solved(self, problem: Problem) -> Result:
+        """Limited in processor time: a busy machine must not change a verdict."""
+        begun = time.thread_time()
+        result = solve(
+            problem,
+            self.solver,
+            tol=self.tol,
+            time_limit=20 * self.limit,
+            callback=lambda *_: time.thread_time() - begun > self.limit,
+        )
+        late = result.status == "stopped"
+        return replace(result, status="time_limit") if late else result
+
+    def _row(self, problem: Problem, verdict: Verdict, **measured: Any) -> Row:
+        cell = self.cell
+        return Row(
+            id=self.id,
+            code=fingerprint(),
+            cell=cell.name,
+            solver=self.solver,
+            formulation=shown(cell.formulation),
+            kind=type(cell.formulation).__name__,
+            loss=cell.loss.name,
+            data=cell.data,
+            n=problem.grams.n,
+            M=problem.grams.M,
+            C=cell.C,
+            bias=problem.bias,
+            tol=self.tol,
+            holds=verdict.holds,
+            reason=verdict.reason,
+            above=verdict.above,
+            below=verdict.below,
+            weight_error=verdict.weight_error,
+            **measured,
+        )
+
+    def _certificate(self, result: Result) -> str:
+        """Write a certificate where the checker knows the pair; its name, or ""."""
+        name = f"certificates/{self.id}.cert"
+        try:
+            result.save_certificate(self.folder / name)
+        except ValueError:  # a loss or formulation that it does not know
+            return ""
+        return name
+
+
+class Derived(Run):
+    """The reference itself: its interval against the derived dual program."""
+
+    @property
+    def aspects(self) -> set[tuple]:
+        kind, loss = type(self.cell.formulation).__name__, self.cell.loss.name
+        return {(self.solver, kind, loss)}
+
+    def judged(self, problem: Problem) -> Row:
+        begun = time.perf_counter()
+        found = reference.solve(problem)
+        derived = reference.solve_dual(problem)
+        trace = Trace(solver=REFERENCE, tol=math.inf)
+        taken = {"iteration": 0, "seconds": time.perf_counter() - begun}
+        trace.append(**dict.fromkeys(EVERY, 0.0) | taken)
+        parts = (found.solver, found.certificate, trace)
+        result = Result(problem, REFERENCE, "converged", *parts)
+        result.save(point_of(self.folder, self.id))
+        return self.rated(result, derived)
+
+    def rated(self, result: Result, derived: Any = None) -> Row:
+        problem, found = result.problem, result.certificate
+        derived = derived or reference.solve_dual(problem)
+        scale = abs(found.upper)
+        below = max(found.lower - derived.value, 0.0) / scale
+        above = max(derived.value - found.upper, 0.0) / scale
+        gap, off = found.width, max(above, below)
+        reason = f"gap {gap:.1e}, the derived dual is {off:.1e} off the interval"
+        holds = 0 <= gap <= self.tol and off <= self.tol
+        if not holds:
+            reason += f"; {self.tol:.0e} is asked of both"
+        return self._row(
+            problem,
+            Verdict(holds, reason, above, below),
+            status=result.message,
+            gap=gap,
+            **_bounds(found),
+            reference_lower=derived.value,
+            reference_upper=derived.value,
+            seconds=result.trace.last("seconds"),
+        )
+
+
+def point_of(folder: Path, id: str) -> Path:
+    """The file with the point behind a row."""
+    return folder / "points" / f"{id}.npz"
+
+
+def _bounds(found: Certificate) -> dict[str, Any]:
+    """What is certified, as a row states it."""
+    sides = {
+        name: getattr(found, name) for name in ("primal", "dual", "lower", "upper")
+    }
+    return {**sides, "theorem": not found.assumptions}
+
+
+def _reference(problem: Problem, folder: Path) -> Any:
+    """The committed reference, or one of this folder, solved when it is missing."""
+    found = STORE.load(problem)
+    return found or Store(folder / "references").solve(problem, tol=2e-9)
+
+
+@lru_cache(maxsize=1024)
+def _started(solver: str, loss: str) -> list:
+    return []
+
+
+def _warm(solver: str, problem: Problem) -> None:
+    """Load what is compiled, once in a process: it is no part of a run's time."""
+    seen = _started(solver, problem.loss.name)
+    if not seen:
+        seen.append(True)
+        with contextlib.suppress(Exception):  # the run itself will tell
+            apart = problem.with_(grams=problem.grams.apart())
+            solve(apart, solver, max_iter=3, time_limit=1.0)
+
+
+def thinned(trace: Trace, most: int = POINTS) -> dict[str, list]:
+    """The columns of a curve, denser at the beginning, the last iterate included."""
+    keep = np.unique(np.rint(np.geomspace(1, len(trace), most)).astype(int)) - 1
+    found = {name: trace[name][keep] for name in COLUMNS}
+    digits = {name: [float(f"{v:.4g}") for v in found[name]] for name in COLUMNS}
+    return digits | {"iteration": found["iteration"].tolist()}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to run; an empty set means everything."""
+
+    quick: bool = False
+    solvers: frozenset[str] = frozenset()
+    losses: frozenset[str] = frozenset()
+    formulations: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()  # contract sets by name, or files
+    limit: float = 30.0  # processor seconds for a run
+
+    def problems(self) -> list[Cell]:
+        found = [*cells(), *(c for name in self._files for c in own_cells(Path(name)))]
+        return [c for c in {c.name: c for c in found}.values() if self._takes(c)]
+
+    def _takes(self, cell: Cell) -> bool:
+        sets = {Path(name).stem if name in self._files else name for name in self.data}
+        asked = (self.losses, self.formulations, sets)
+        given = (cell.loss.name, type(cell.formulation).__name__, cell.data)
+        return all(not some or part in some for some, part in zip(asked, given))
+
+    @property
+    def _files(self) -> list[str]:
+        return sorted(name for name in self.data if name.endswith(".npz"))
+
+    def runs(self, folder: Path) -> list[Run]:
+        """All runs of this choice, those of one problem side by side."""
+        found: list[Run] = []
+        for cell in self.problems():
+            problem = cell.problem()
+            for name, solver in solvers().items():
+                tol = math.inf if solver.why_not(problem) else solver.promise(problem)
+                if tol < math.inf:
+                    found.append(Run(name, cell, tol, self.limit, folder))
+            if cell.data == "small":
+                found.append(Derived(REFERENCE, cell, AGREEMENT, math.inf, folder))
+        found = [r for r in found if not self.solvers or r.solver in self.solvers]
+        return covering(found, lambda run: run.aspects) if self.quick else found
+
+
+def covering(items: list, aspects: Callable[[Any], set]) -> list:
+    """Greedily few items that show every aspect which all of them show together."""
+    shows = [aspects(item) for item in items]
+    left = set().union(*shows)
+    chosen: set[int] = set()
+    while left:
+        best = max(range(len(items)), key=lambda i: len(shows[i] & left))
+        chosen.add(best)
+        left -= shows[best]
+    return [item for i, item in enumerate(items) if i in chosen]
+
+
+def _do(run: Run, boss: int) -> Row:
+    _leave_with(boss)
+    return run.row()
+
+
+@lru_cache(maxsize=1)
+def _leave_with(boss: int) -> None:
+    """A child of the process that hands out runs ends soon after it, even if killed."""
+
+    def watch() -> None:
+        while os.getppid() == boss:
+            time.sleep(1.0)
+        os._exit(1)
+
+    if os.getppid() == boss:
+        threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _dask() -> Iterator[None]:
+    """The cluster that Dask's own settings name (DASK_SCHEDULER_ADDRESS), or here."""
+    from distributed import Client
+
+    with Client(set_as_default=True):
+        yield
+
+
+CLUSTERS: dict[str, Callable[[], Any]] = {"dask": _dask}
+
+
+class NoBackend(ValueError):
+    """joblib has no such backend here."""
+
+
+def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row]:
+    """The rows as they are finished, by any backend of joblib."""
+    from joblib import Parallel, delayed, parallel_config
+
+    tasks = (delayed(_do)(run, os.getpid()) for run in runs)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())  # joblib's remark on Ctrl-C
+        warnings.filterwarnings("ignore", "(?s).*still being processed by the workers")
+        try:
+            stack.enter_context(CLUSTERS.get(backend, contextlib.nullcontext)())
+            stack.enter_context(parallel_config(backend, n_jobs=jobs))
+        except (ImportError, ValueError) as error:
+            raise NoBackend(f"backend {backend!r} cannot be used: {error}") from None
+        pool = None
+        with contextlib.suppress(ValueError):  # some backends return lists only
+            pool = Parallel(batch_size=1, return_as="generator_unordered")
+        if pool is not None:
+            yield from pool(tasks)
+        while batch := list(islice(tasks, 4 * jobs)):
+            yield from Parallel(batch_size=1)(batch)
+
+
+class Certification:
+    """A folder with a ledger, and what is still to be done for a choice."""
+
+    def __init__(self, folder: str | os.PathLike[str], choice: Choice):
+        self.folder, self.choice = Path(folder), choice
+        self.ledger = Ledger(self.folder / "rows.jsonl")
+        self.runs = choice.runs(self.folder.absolute())
+        self.todo = [run for run in self.runs if run.id not in self.ledger.rows]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The finished rows of this choice."""
+        known = self.ledger.rows
+        return [known[run.id] for run in self.runs if run.id in known]
+
+    def run(self, jobs: int = 1, backend: str = "loky") -> Iterator[Row]:
+        """Do what is left; each row is on disk before it is handed on."""
+        for row in execute(self.todo, jobs, backend):
+            yield self.ledger.append(row)

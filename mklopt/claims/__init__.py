@@ -1,0 +1,1 @@
+"""Executable papers: claims, studies, figures, and the pages they become."""

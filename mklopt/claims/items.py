@@ -1,0 +1,331 @@
+"""Executable papers: what a paper claims, as checks that run and can fail.
+
+papers/<key>/ holds modules with four kinds of functions, each of a `Scale`:
+
+    @study     measures something and returns a table; kept as CSV, computed once
+    @claim     a statement of the paper (its docstring, in our words) and a check of it
+    @figure    a figure of the paper, redrawn from studies; its docstring is the caption
+    @table     a table of the paper in shape, a DataFrame; likewise
+
+A check returns a `Finding`: confirmed, refuted, partly, vacuous (true, but it says
+nothing) or not testable (with the reason), and the evidence in words and numbers. It
+must be able to fail: called with wrong=True the same check judges a perturbed
+statement, and has to come to the opposite verdict (`CONTRARY`).
+
+A `Scale` says how much to compute: tiny for tests, quick for a laptop, full for the
+sizes of the paper; and where studies are kept. Everything is a function of the seed,
+columns that begin with "seconds" excepted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ..campaign.fingerprint import fingerprint
+from ..util.files import write_whole
+from ..util.style import style
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..judge.rates import Verdict
+
+ROOT = Path(__file__).resolve().parents[2]  # of a checkout
+MODES = ("tiny", "quick", "full")
+VERDICTS = ("confirmed", "refuted", "partly", "vacuous", "not testable")
+CONTRARY = {
+    "confirmed": {"refuted"},
+    "partly": {"refuted"},
+    "vacuous": {"refuted"},
+    "refuted": {"confirmed"},
+}
+FROM_RATES = {"holds": "confirmed", "violated": "refuted"}
+T = TypeVar("T")
+Choice = TypeVar("Choice")
+
+
+class NotACheckout(LookupError):
+    """papers/ is not part of an installed package."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much to compute, from which seed, and where studies are kept."""
+
+    mode: str = "quick"
+    seed: int = 0
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode {self.mode!r}; choose one of {', '.join(MODES)}")
+
+    def of(self, tiny: Choice, quick: Choice, full: Choice) -> Choice:
+        """One of three sizes."""
+        return (tiny, quick, full)[MODES.index(self.mode)]
+
+    def rng(self, *names: object) -> np.random.Generator:
+        """Random numbers that depend on the seed and on these names alone."""
+        words = "/".join(map(str, (self.seed, *names)))
+        digest = hashlib.sha256(words.encode()).digest()
+        return np.random.default_rng(int.from_bytes(digest[:8], "little"))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check came to: a verdict, the evidence in words, and its numbers."""
+
+    verdict: str
+    evidence: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"{self.verdict!r}; choose one of {', '.join(VERDICTS)}")
+        if not self.evidence.strip():
+            raise ValueError("a verdict needs its evidence in words")
+        plain = {name: _plain(value) for name, value in self.numbers.items()}
+        object.__setattr__(self, "numbers", plain)
+
+    @classmethod
+    def of(cls, verdict: Verdict, **numbers: Any) -> Finding:
+        """The finding of a judge in mklopt.rates."""
+        found = FROM_RATES.get(verdict.status, verdict.status)
+        known = {"slack": verdict.slack, "at": verdict.at, **verdict.constants}
+        return cls(found, verdict.reason, {**known, **numbers})
+
+
+def decide(good: Any, evidence: str, **numbers: Any) -> Finding:
+    """Confirmed or refuted."""
+    return Finding("confirmed" if good else "refuted", evidence, numbers)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: numbers that are not finite become words."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value
+
+
+# ---- the four kinds --------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A function of a paper, with its name, its place in the paper and its words."""
+
+    run: Callable[..., Any]
+    paper: str
+    place: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+    @property
+    def words(self) -> str:
+        """The docstring on one line: the statement, or the caption."""
+        return " ".join((self.run.__doc__ or "").split())
+
+    @property
+    def line(self) -> int:
+        return inspect.unwrap(self.run).__code__.co_firstlineno
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the file that the item is in, and of all code it imports."""
+        return fingerprint(self.run.__module__)
+
+    def kept(self, scale: Scale, ending: str) -> Path | None:
+        """Where its outcome at a scale is kept; None: nowhere."""
+        if scale.folder is None:
+            return None
+        stem = f"{self.name}-{scale.mode}-{scale.seed}-{self.fingerprint}"
+        return scale.folder / self.paper / f"{stem}.{ending}"
+
+    def __call__(self, scale: Scale) -> Any:
+        return self.run(scale)
+
+
+class Study(Item):
+    """A table that is measured once for a scale, and read afterwards."""
+
+    def __call__(self, scale: Scale) -> pd.DataFrame:
+        USED.append(self.name)
+        path = self.kept(scale, "csv")
+        if path is None:
+            return _remembered(self, scale).copy()
+        if not path.exists():
+            write_whole(path, _csv(self.run(scale)).encode())
+        return _read(path)
+
+
+USED: list[str] = []  # names of studies asked for, in order: the data behind a figure
+
+
+def _csv(rows: pd.DataFrame) -> str:
+    return rows.to_csv(index=False, lineterminator="\n")
+
+
+def _read(path: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    nothing = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
+    return pd.read_csv(path, **nothing)  # to the last bit from pandas 3.1 on
+
+
+@lru_cache(maxsize=64)
+def _remembered(study: Study, scale: Scale) -> pd.DataFrame:
+    import io
+
+    return _read(io.StringIO(_csv(study.run(scale))))
+
+
+@dataclass(frozen=True, eq=False)
+class Claim(Item):
+    """A statement and its check; `wrong` says what is perturbed when it has to fail."""
+
+    wrong: str | None = None
+    figure: str = ""
+    others = ("figures",)
+
+    def check(self, scale: Scale, wrong: bool = False) -> Finding:
+        """The verdict on the statement, or on the perturbed one."""
+        found = self.run(scale, wrong=True) if wrong else self.run(scale)
+        if not isinstance(found, Finding):
+            raise TypeError(
+                f"{self.name} returned {found!r}; a check returns a Finding"
+            )
+        return found
+
+    def __call__(self, scale: Scale, wrong: bool = False) -> Finding:
+        return self.check(scale, wrong)
+
+
+class Figure(Item):
+    """A figure, drawn in the one style."""
+
+    def __call__(self, scale: Scale) -> Any:
+        with style():
+            found = self.run(scale)
+            if found.get_layout_engine() is None:
+                found.tight_layout()
+            return found
+
+
+class Sheet(Item):
+    """A table."""
+
+
+@dataclass
+class Paper:
+    """All that a folder declares, in the order of its files."""
+
+    key: str
+    title: str  # authors, name and year, on one line
+    about: str
+    studies: dict[str, Study] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
+    figures: dict[str, Figure] = field(default_factory=dict)
+    sheets: dict[str, Sheet] = field(default_factory=dict)
+
+    def items(self) -> list[Item]:
+        kinds = (self.studies, self.claims, self.figures, self.sheets)
+        return [item for kind in kinds for item in kind.values()]
+
+
+_ITEMS: dict[tuple[str, str], Item] = {}
+
+
+def _register(item: T) -> T:
+    assert isinstance(item, Item)
+    where = (item.paper, item.name)
+    known = _ITEMS.get(where)
+    if known and inspect.getfile(known.run) != inspect.getfile(item.run):
+        raise ValueError(f"{item.paper} has two functions named {item.name}")
+    if not item.words:
+        raise ValueError(f"{item.name} of {item.paper} says nothing: give a docstring")
+    _ITEMS[where] = item
+    return item
+
+
+def study(paper: str) -> Callable[[Callable[[Scale], Any]], Study]:
+    """A table that a paper's claims and figures rest on."""
+    return lambda run: _register(Study(run, paper))
+
+
+def claim(
+    paper: str, place: str, *, wrong: str | None, figure: str = ""
+) -> Callable[[Callable[..., Finding]], Claim]:
+    """A statement of a paper; wrong=None only for what cannot be tested."""
+    return lambda run: _register(Claim(run, paper, place, wrong, figure))
+
+
+def figure(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Figure]:
+    """A figure of a paper, redrawn."""
+    return lambda run: _register(Figure(run, paper, place))
+
+
+def table(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Sheet]:
+    """A table of a paper, in shape."""
+    return lambda run: _register(Sheet(run, paper, place))
+
+
+# ---- finding papers --------------------------------------------------------------
+
+
+def known() -> list[str]:
+    """The papers with a folder."""
+    room = ROOT / "papers"
+    if not (room / "README.md").exists():
+        raise NotACheckout(
+            "papers/ is not part of the installed package: run this in a checkout of "
+            "the repository, installed with `make install`"
+        )
+    return sorted(path.parent.name for path in room.glob("*/claims.py"))
+
+
+def load(key: str) -> Paper:
+    """A paper by its key; its modules are imported as papers.<key>.<module>."""
+    if key not in known():
+        raise ValueError(
+            f"paper {key!r} is not known; choose one of {', '.join(known())}"
+        )
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    home = importlib.import_module(f"papers.{key}")
+    for path in sorted((ROOT / "papers" / key).glob("*.py")):
+        importlib.import_module(f"papers.{key}.{path.stem}")
+    title, _, about = (home.__doc__ or "").strip().partition("\n")
+    found = Paper(key, title, about.strip())
+    rooms = {Study: found.studies, Claim: found.claims, Figure: found.figures,
+             Sheet: found.sheets}  # fmt: skip
+    mine = [item for (paper, _), item in _ITEMS.items() if paper == key]
+    for item in sorted(mine, key=lambda item: (inspect.getfile(item.run), item.line)):
+        rooms[type(item)][item.name] = item  # type: ignore[index]
+    return found
+
+
+def used_by(item: Item, scale: Scale) -> tuple[Any, list[str]]:
+    """What an item returns, and the studies it asked for."""
+    USED.clear()
+    found = item(scale)
+    asked = list(dict.fromkeys(USED))
+    with suppress(ValueError):
+        asked.remove(item.name)
+    return found, asked

@@ -1,0 +1,187 @@
+"""The page of a paper: README.md with the ledger of claims, the figures, the tables.
+
+Beside it, in results/: ledger.json and ledger.tex, figures as PNG and PDF, the data
+behind every curve as CSV, tables as CSV and LaTeX.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..util.files import write_whole
+from ..util.tables import latex, markdown, plain_table
+from .items import Claim, Item, Paper, Scale
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .run import Outcome
+
+PACKAGES = ("mklopt", "numpy", "scipy", "numba", "cvxpy", "scikit-learn")
+Outcomes = dict[str, "Outcome"]
+
+
+def write_page(paper: Paper, outcomes: Outcomes, scale: Scale, home: Path) -> Path:
+    """Write results and page of a paper; returns the path of the page."""
+    results = home / paper.key / "results"
+    _copy_data(paper, outcomes, scale, results / "data")
+    entries = [_entry(item, outcomes[name]) for name, item in paper.claims.items()]
+    ledger = {"paper": paper.key, **about(scale), "claims": entries}
+    text = json.dumps(ledger, ensure_ascii=False, indent=1)
+    write_whole(results / "ledger.json", text.encode() + b"\n")
+    write_whole(results / "ledger.tex", latex(_short(entries)).encode())
+    page = home / paper.key / "README.md"
+    write_whole(page, _page(paper, entries, outcomes, scale, results).encode())
+    return page
+
+
+def about(scale: Scale) -> dict[str, Any]:
+    """What a run depended on."""
+    return {
+        "mode": scale.mode,
+        "seed": scale.seed,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+def write_sheet(rows: pd.DataFrame, target: Path) -> None:
+    """A table as CSV and LaTeX."""
+    text = rows.to_csv(index=False, lineterminator="\n")
+    write_whole(target.with_suffix(".csv"), text.encode())
+    write_whole(target.with_suffix(".tex"), latex(_rich(rows)).encode())
+
+
+def _rich(rows: pd.DataFrame) -> Any:
+    numbers = set(rows.select_dtypes("number").columns)
+    table = plain_table("", (), ())
+    for name in rows.columns:
+        table.add_column(str(name), justify="right" if name in numbers else "left")
+    for row in rows.itertuples(index=False):
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.4g}"
+    return str(value)
+
+
+def _copy_data(paper: Paper, outcomes: Outcomes, scale: Scale, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, item in paper.studies.items():
+        kept = item.kept(scale, "csv")
+        if kept is not None and kept.exists():
+            write_whole(folder / f"{name}.csv", kept.read_bytes())
+
+
+def _entry(item: Claim, outcome: Outcome) -> dict[str, Any]:
+    """A line of the ledger."""
+    known = asdict(outcome)
+    evidence = outcome.evidence or outcome.missing or outcome.error.splitlines()[-1]
+    words = {"place": item.place, "statement": item.words, "wrong": item.wrong}
+    judged = {"verdict": outcome.judged, "evidence": evidence}
+    rest = ("numbers", "contrary", "contrary_evidence", "studies")
+    return {
+        "claim": item.name, **words, **judged, **{name: known[name] for name in rest},
+        "figure": item.figure,
+    }  # fmt: skip
+
+
+def _short(entries: list[dict[str, Any]]) -> Any:
+    table = plain_table("", ("place", "claim", "verdict", "evidence"), ())
+    for entry in entries:
+        words = (entry[k] for k in ("place", "statement", "verdict", "evidence"))
+        table.add_row(*words)
+    return table
+
+
+def _page(
+    paper: Paper,
+    entries: list[dict[str, Any]],
+    outcomes: Outcomes,
+    scale: Scale,
+    results: Path,
+) -> str:
+    known = about(scale)
+    packages = ", ".join(f"{name} {v}" for name, v in known["packages"].items())
+    parts = [
+        f"# {paper.key}\n\n{plain(paper.title)}\n\n{plain(paper.about)}\n\n"
+        f"Written by `mklopt paper {paper.key} --{scale.mode}` (seed {scale.seed}; "
+        f"Python {known['python']}, {packages}); the same seed gives the same numbers, "
+        "seconds excepted. Slips in print are in [ERRATA.md](../ERRATA.md).\n",
+        f"## Claims\n\n{_counts(entries)}\n\n{markdown(_ledger(entries))}\n",
+    ]
+    parts += _shown("Figures", paper.figures, outcomes, _figure)
+    parts += _shown("Tables", paper.sheets, outcomes, lambda i: _sheet(i, results))
+    return "\n".join(parts)
+
+
+def _counts(entries: list[dict[str, Any]]) -> str:
+    verdicts = [entry["verdict"] for entry in entries]
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+    able = sum(bool(entry["contrary"]) for entry in entries)
+    return (
+        f"{len(entries)} claims: {counts}. To see that a check can fail it was given a "
+        f"perturbed statement, too ({able} times): the last column, with its verdict."
+    )
+
+
+def _ledger(entries: list[dict[str, Any]]) -> Any:
+    heads = ("place", "claim, in our words", "verdict", "evidence", "perturbed")
+    table = plain_table("", heads, ())
+    for entry in entries:
+        drawn = (
+            entry["figure"] and f" ([figure](results/figures/{entry['figure']}.png))"
+        )
+        other = f"{entry['wrong']}: {entry['contrary']}" if entry["contrary"] else "—"
+        verdict = f"**{entry['verdict']}**"
+        said = plain(entry["evidence"]) + drawn
+        words = plain(entry["statement"])
+        cells = (entry["place"], words, verdict, said, plain(other))
+        table.add_row(*(cell.replace("|", "\\|").replace("\n", " ") for cell in cells))
+    return table
+
+
+def plain(text: str) -> str:
+    """Words as Markdown shows them: stars and underscores outside of `code` stay."""
+    parts = re.split(r"(`[^`]*`)", text)
+    for k in range(0, len(parts), 2):
+        parts[k] = re.sub(r"([*_])", r"\\\1", parts[k])
+    return "".join(parts)
+
+
+def _shown(title: str, items: dict[str, Any], outcomes: Outcomes, show: Any) -> list:
+    if not items:
+        return []
+    parts = [f"## {title}\n"]
+    for name, item in items.items():
+        outcome = outcomes[name]
+        why = outcome.missing or (outcome.error and outcome.error.splitlines()[-1])
+        parts.append(f"### {item.place}\n\n{plain(item.words)}\n")
+        parts.append(f"Left out: {why}\n" if why else show(item))
+        if outcome.studies:
+            links = (f"[{s}](results/data/{s}.csv)" for s in outcome.studies)
+            parts.append(f"Data: {', '.join(links)}.\n")
+    return parts
+
+
+def _figure(item: Item) -> str:
+    at = f"results/figures/{item.name}"
+    return f"![{item.place}]({at}.png)\n"
+
+
+def _sheet(item: Item, results: Path) -> str:
+    import pandas as pd
+
+    rows = pd.read_csv(results / "tables" / f"{item.name}.csv")
+    return markdown(_rich(rows)) + "\n"

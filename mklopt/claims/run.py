@@ -1,0 +1,196 @@
+"""Running papers: studies first, then claims, figures and tables; a page at the end.
+
+Whatever is finished lies on disk before the next thing begins, under a name that holds
+the mode, the seed and a fingerprint of the code: the same command goes on where an
+earlier one was stopped, and nothing old is taken for new.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from threadpoolctl import threadpool_limits
+
+from ..data.datasets import DataNotFound
+from ..util import style
+from ..util.files import write_whole
+from .items import CONTRARY, ROOT, Claim, Figure, Item, Paper, Scale, load, used_by
+from .page import write_page, write_sheet
+
+WORK = ".work"  # inside the folder of results: what an interrupted run left
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one item: a verdict for a claim, a reason where it failed."""
+
+    paper: str
+    kind: str
+    name: str
+    seconds: float = 0.0
+    studies: tuple[str, ...] = ()
+    verdict: str = ""
+    evidence: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+    contrary: str = ""  # the verdict on the perturbed statement
+    contrary_evidence: str = ""
+    missing: str = ""  # data that are not here
+    error: str = ""
+
+    @property
+    def judged(self) -> str:
+        """The verdict of a claim; without its data it is not testable here."""
+        return self.verdict or ("not testable" if self.missing else "failed")
+
+    @property
+    def sound(self) -> bool:
+        """It ran, and its check came to the opposite verdict when it had to."""
+        if self.error:
+            return False
+        return not self.contrary or self.contrary in CONTRARY.get(self.verdict, set())
+
+
+def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
+    """Run one item of a paper; data that are missing are no error."""
+    paper = load(key)
+    (item,) = (item for item in paper.items() if item.name == name)
+    begun = time.perf_counter()
+    outcome = Outcome(key, type(item).__name__.lower(), name)
+    try:
+        with threadpool_limits(1):  # sums of several threads have other last bits
+            outcome = _performed(item, scale, results, outcome)
+    except DataNotFound as reason:
+        outcome = replace(outcome, missing=str(reason.args[0]))
+    except Exception:
+        outcome = replace(outcome, error=traceback.format_exc(limit=-3))
+    return replace(outcome, seconds=time.perf_counter() - begun)
+
+
+def _performed(item: Item, scale: Scale, results: Path, outcome: Outcome) -> Outcome:
+    if isinstance(item, Claim):
+        return _checked(item, scale, outcome)
+    found, studies = used_by(item, scale)
+    if isinstance(item, Figure):
+        style.write(found, results / item.paper / "results/figures" / item.name)
+    elif outcome.kind == "sheet":
+        write_sheet(found, results / item.paper / "results/tables" / item.name)
+    return replace(outcome, studies=tuple(studies))
+
+
+def _checked(item: Claim, scale: Scale, outcome: Outcome) -> Outcome:
+    path = item.kept(scale, "json")
+    if path is not None and path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return Outcome(**{**known, "studies": tuple(known["studies"])})
+    found, studies = used_by(item, scale)
+    outcome = replace(outcome, **asdict(found), studies=tuple(studies))
+    if item.wrong is not None and found.verdict in CONTRARY:
+        other = item.check(scale, wrong=True)
+        said = other.evidence
+        outcome = replace(outcome, contrary=other.verdict, contrary_evidence=said)
+    if path is not None:
+        write_whole(path, json.dumps(asdict(outcome), ensure_ascii=False).encode())
+    return outcome
+
+
+# ---- everything ------------------------------------------------------------------
+
+
+def run_papers(
+    keys: Iterable[str],
+    mode: str = "quick",
+    *,
+    seed: int = 0,
+    out: str | Path | None = None,
+    jobs: int = 2,
+    console: Console | None = None,
+) -> bool:
+    """Run papers and write their pages; True when everything ran and every check can
+    fail. The verdicts themselves are findings, not failures."""
+    console = console or Console()
+    home = ROOT / "papers" if out is None else Path(out).resolve()
+    scale = Scale(mode, seed, home / WORK)
+    papers = [load(key) for key in keys]
+    (home / WORK).mkdir(parents=True, exist_ok=True)  # or say at once that it cannot
+    first: list[Item] = [s for paper in papers for s in paper.studies.values()]
+    later = [item for p in papers for item in p.items() if item not in first]
+    outcomes: list[Outcome] = []
+    try:
+        for items in (first, later):
+            outcomes += _watched(items, scale, home, jobs, console)
+    except KeyboardInterrupt:
+        console.print("[bold]interrupted[/]: the same command goes on from here")
+        return False
+    for paper in papers:
+        mine = {o.name: o for o in outcomes if o.paper == paper.key}
+        page = write_page(paper, mine, scale, home)
+        console.print(_tally(paper, mine))
+        console.print(f"  {escape(str(page))}", soft_wrap=True)
+    return all(outcome.sound for outcome in outcomes)
+
+
+def _watched(
+    items: list[Item], scale: Scale, home: Path, jobs: int, console: Console
+) -> list[Outcome]:
+    """The outcomes of items, shown as they come."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    found: list[Outcome] = []
+    bar = Progress(*columns, console=console, transient=True)
+    bar.disable = not console.is_terminal
+    with bar:
+        task = bar.add_task("papers", total=len(items))
+        for outcome in _performing(items, scale, home, jobs):
+            found.append(outcome)
+            bar.advance(task)
+            console.print(_line(outcome))
+    return found
+
+
+def _performing(
+    items: list[Item], scale: Scale, home: Path, jobs: int
+) -> Iterator[Outcome]:
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config("loky", inner_max_num_threads=1):
+        pool = Parallel(jobs, return_as="generator_unordered")
+        yield from pool(delayed(perform)(i.paper, i.name, scale, home) for i in items)
+
+
+MARKS = {
+    "confirmed": "green", "refuted": "red", "partly": "yellow", "vacuous": "cyan",
+    "not testable": "dim",
+}  # fmt: skip
+
+
+def _line(outcome: Outcome) -> str:
+    what = f"{outcome.paper} {outcome.kind} [bold]{outcome.name}[/]"
+    took = f"[dim]{outcome.seconds:.1f} s[/]"
+    if outcome.error:
+        return f"{what} [bold red]FAILED[/] {took}\n{escape(outcome.error)}"
+    if outcome.missing:
+        return f"{what} left out: {escape(outcome.missing)}"
+    if not outcome.verdict:
+        return f"{what} {took}"
+    mark = MARKS[outcome.verdict]
+    said = f"{what} [{mark}]{outcome.verdict}[/] {took} {escape(outcome.evidence)}"
+    if not outcome.sound:
+        said += f"\n  [bold red]and its perturbed form is {outcome.contrary}[/]"
+    return said
+
+
+def _tally(paper: Paper, outcomes: dict[str, Outcome]) -> str:
+    claims = [outcomes[name] for name in paper.claims]
+    counts = {mark: sum(o.judged == mark for o in claims) for mark in MARKS}
+    said = ", ".join(f"{count} {mark}" for mark, count in counts.items() if count)
+    bad = sum(not outcome.sound for outcome in outcomes.values())
+    more = f"; [bold red]{bad} FAILED[/]" if bad else ""
+    return f"[bold]{paper.key}[/]: {len(claims)} claims: {said}{more}"

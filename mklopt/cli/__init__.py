@@ -1,0 +1,21 @@
+"""The command line: `mklopt certify | check | derive | list | paper | race | …`.
+
+One file per command, each with a function `command`: a thin shell around a function
+that a script can call as well.
+"""
+
+from __future__ import annotations
+
+import click
+
+from . import benchopt, certify, check, derive, listing, paper, race, solve, verify
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mklopt")
+def main() -> None:
+    """Multiple kernel learning: declared once, solved fast, certified."""
+
+
+for module in (benchopt, certify, check, derive, listing, paper, race, solve, verify):
+    main.add_command(module.command)

@@ -1,0 +1,29 @@
+"""The command `mklopt derive`: a derivation that SymPy has proved."""
+
+from __future__ import annotations
+
+import click
+
+from .words import check_known
+
+
+@click.command(
+    "derive",
+    short_help="Print a derivation that SymPy has proved.",
+    epilog="Example: mklopt derive theta_update --latex",
+)
+@click.argument("name", required=False)
+@click.option("--latex", is_flag=True, help="Print LaTeX for a paper's appendix.")
+def command(name: str | None, latex: bool) -> None:
+    """Print a derivation step by step, after SymPy has proved every step."""
+    from ..reference import symbolic
+
+    if name is None:
+        for known in symbolic.names():
+            click.echo(f"{known:20s} {symbolic.derive(known).title}")
+        return
+    check_known("derivation", (name,), dict.fromkeys(symbolic.names()))
+    derivation = symbolic.derive(name)
+    if not derivation.holds():
+        raise click.ClickException(f"{name} does not hold: please report this")
+    click.echo(derivation.latex() if latex else derivation.text())

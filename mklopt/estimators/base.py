@@ -1,0 +1,233 @@
+"""What all estimators share: kernels, one certified solve, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
+
+from ..formulations import Loss, losses_by_name
+from ..formulations.text import formulation_from
+from ..kernels.fitted import FittedKernels
+from ..kernels.text import family_of, usual_family
+from ..problem import Problem
+from ..run.result import STATUS, Result
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """lower ≤ f* ≤ upper in exact arithmetic, under the assumptions listed."""
+
+    lower: float
+    upper: float
+    relative_gap: float
+    status: str
+    assumptions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, result: Result) -> Bounds:
+        found = result.certificate
+        ends = (found.lower, found.upper, found.relative_gap)
+        return cls(*ends, result.status, tuple(found.assumptions))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.lower:.10g} ≤ f* ≤ {self.upper:.10g}, relative gap "
+            f"{self.relative_gap:.1e}, {self.status}"
+        )
+
+
+class Sample(NamedTuple):
+    """What is solved: distinct samples of positive weight."""
+
+    X: Array
+    y: Array
+    weight: Array
+    place: Array  # of each sample given; −1: it had no weight
+
+
+@dataclass(frozen=True)
+class Decision:
+    """f of new points from the kernels in use alone.
+
+    coefficients: (kernels in use, n, outputs); bias: one number per output
+    kernels: those in use; None where X holds kernel values, and then `active` and
+        `columns` say which of them are meant
+    """
+
+    coefficients: Array
+    bias: Array
+    active: Array
+    columns: Array
+    kernels: FittedKernels | None
+
+    def __call__(self, X: Array) -> Array:
+        return np.concatenate([self._of(block) for block in self._blocks(X)])
+
+    def _of(self, K: Array) -> Array:
+        f = np.tile(self.bias, (K.shape[1], 1))
+        for kernel, part in zip(K, self.coefficients):
+            f += kernel @ part
+        return f
+
+    def _blocks(self, X: Array) -> Iterator[Array]:
+        if self.kernels is not None and len(self.active):
+            yield from self.kernels.cross_blocks(X)
+        elif self.kernels is not None:
+            yield np.empty((0, len(X), 0))
+        else:
+            yield np.moveaxis(X[:, :, self.active][:, self.columns], -1, 0)
+
+
+def keep_parameters(estimator: BaseEstimator, given: dict[str, Any]) -> None:
+    """Parameters as they are given: scikit-learn wants nothing else of __init__."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
+class MKLEstimator(BaseEstimator):
+    """What all estimators share: kernels, formulation, C, and one certified solve."""
+
+    kernels: Any
+    normalize: Any
+    formulation: Any
+    p: float | None
+    C: float
+    solver: str
+    tol: float
+    options: dict | None
+    result_: Any
+    certificate_: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._given
+        tags.input_tags.three_d_array = self._given
+        return tags
+
+    def __getstate__(self) -> dict:
+        return {k: v for k, v in super().__getstate__().items() if k != "result_"}
+
+    @property
+    def _given(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    # ---- before solving -------------------------------------------------------------
+
+    def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
+        """X, or X and y, as numbers; `how` is for scikit-learn's validate_data."""
+        how |= {"dtype": np.float64, "allow_nd": self._given}
+        X, *rest = as_tuple(validate_data(self, X, y, **how))
+        square = X.ndim == 3 and (len(X) == X.shape[1] or how.get("reset") is False)
+        if self._given and not square:
+            raise ValueError(
+                f"X has shape {X.shape}; with kernels='precomputed' it is (n, n, M), "
+                "samples first: np.moveaxis(K, 0, -1) of an (M, n, n) stack"
+            )
+        return (X, *rest) if rest else X
+
+    def _sample(self, X: Array, y: Array, sample_weight: Any) -> Sample:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if np.any(weight < 0):
+            raise ValueError("a sample weight is negative; give numbers ≥ 0")
+        used = np.flatnonzero(weight)
+        if len(used) == 0:
+            raise ValueError("all sample weights are zero; give some that are positive")
+        place = np.full(len(X), -1)
+        if self._given:
+            place[used] = np.arange(len(used))
+            return Sample(X[np.ix_(used, used)], y[used], weight[used], place)
+        rows = np.column_stack([X[used], y[used]])
+        kept, first = np.unique(rows, axis=0, return_inverse=True)
+        place[used] = np.ravel(first)
+        total = np.bincount(place[used], weight[used], len(kept))
+        return Sample(kept[:, :-1], kept[:, -1], total, place)
+
+    def _fitted_kernels(self, sample: Sample) -> FittedKernels | None:
+        """The kernels on the samples; None where X holds their values."""
+        if self._given:
+            return None
+        names = getattr(self, "feature_names_in_", None)
+        if self.kernels is None:
+            family = usual_family(sample.X, sample.weight)
+        else:
+            family = family_of(self.kernels, sample.X.shape[1], names)
+        return family.fit(sample.X, self.normalize)
+
+    def _problem(self, sample: Sample, fitted: Any, loss: Loss, y: Array) -> Problem:
+        stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else fitted.grams()
+        formulation = formulation_from(self.formulation, self.p)
+        C = float(self.C) * sample.weight
+        same = np.ptp(C) == 0
+        bias = getattr(self, "bias", False)
+        return Problem(stack, y, loss, formulation, C[0] if same else C, bias)
+
+    def _solve_options(self) -> dict[str, Any]:
+        return {"solver": self.solver, "tol": self.tol, **(self.options or {})}
+
+    # ---- after solving --------------------------------------------------------------
+
+    def _settle(self, results: list[Result], sample: Sample, fitted: Any) -> None:
+        """Keep what prediction needs, and what people want to know."""
+        parts = [r.certificate.expansion for r in results]
+        M, n = parts[0].shape[:2]
+        B = np.concatenate([part.reshape(M, n, -1) for part in parts], axis=2)
+        bias = np.concatenate([np.ravel(np.asarray(r.bias, float)) for r in results])
+        bias = np.broadcast_to(bias, B.shape[2:])
+        active = np.flatnonzero(np.any(B != 0, axis=(1, 2)))
+        kernels = None if fitted is None else fitted.subset(active)
+        columns = np.flatnonzero(sample.place >= 0)
+        self._decision = Decision(B[active], bias, active, columns, kernels)
+        self.kernel_names_ = (
+            [f"kernel {m}" for m in range(M)] if fitted is None else fitted.names
+        )
+        self.n_active_kernels_ = len(active)
+        self.n_iter_ = max(1, *(int(r.trace.last("iteration")) + 1 for r in results))
+        self._describe(results)
+
+    def _describe(self, results: list[Result]) -> None:
+        bounds = tuple(Bounds.of(r) for r in results)
+        several = len(results) > 1
+        self.result_ = results if several else results[0]
+        self.certificate_ = bounds if several else bounds[0]
+        weights = np.array([r.weights for r in results])
+        self.weights_ = weights if several else weights[0]
+        for result in results:
+            if not result.converged:
+                gap, said = result.relative_gap, STATUS[result.status]
+                warnings.warn(
+                    f"{type(self).__name__} ended at a relative gap of {gap:.1e}, not "
+                    f"tol = {self.tol:g}: {said}; raise tol, or the limits in options",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+
+    def _outputs(self, X: Any) -> Array:
+        check_is_fitted(self, "_decision")
+        return self._decision(self._checked(X, reset=False))
+
+
+def as_tuple(found: Any) -> tuple:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def loss_of(given: Any) -> Loss:
+    known = losses_by_name()
+    if isinstance(given, str) and given in known:
+        return known[given]()
+    if isinstance(given, Loss):
+        return given
+    raise ValueError(f"loss = {given!r}; choose one of {', '.join(known)}")

@@ -1,0 +1,91 @@
+"""MKLOneClass: outlier detection with several kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import _check_sample_weight
+
+from ..run.loop import solve
+from .base import MKLEstimator, keep_parameters, loss_of
+
+Array = np.ndarray
+
+
+def _lower_end(f: Array, weight: Array, share: float) -> float:
+    """The largest of the values f below which lies at most this share of the weight."""
+    order = np.argsort(f, kind="stable")
+    below = np.cumsum(weight[order])
+    return float(f[order][np.argmax(below > share * below[-1] * (1 + 1e-12))])
+
+
+class MKLOneClass(OutlierMixin, MKLEstimator):
+    """The smallest Ω(‖w_1‖, …, ‖w_M‖) with f ≥ 1 on most samples: what is unusual?
+
+    See mklopt.estimators for the parameters that all estimators share. There is no
+    bias: with one the problem is trivial.
+
+    contamination: the share of outliers among the samples, which sets `offset_`, or
+        "auto": a sample is an outlier where f < 1 − √tol (at f = 1 lies the margin,
+        and the samples on it are found within √tol)
+
+    After fit also `nu_`, Σα / ΣC: at most this share of the weight lies below f = 1.
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        normalize: Any = "spherical",
+        formulation: Any = "lp",
+        p: float | None = None,
+        C: float = 0.1,
+        contamination: Any = "auto",
+        solver: str = "auto",
+        tol: float = 1e-6,
+        options: dict | None = None,
+    ):
+        keep_parameters(self, locals())
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MKLOneClass:
+        X = self._checked(X)
+        share = self._share()
+        sample = self._sample(X, np.ones(len(X)), sample_weight)
+        fitted = self._fitted_kernels(sample)
+        loss, ones = loss_of("one_class"), np.ones(len(sample.y))
+        problem = self._problem(sample, fitted, loss, ones)
+        result = solve(problem, **self._solve_options())
+        self._settle([result], sample, fitted)
+        self.nu_ = float(np.sum(result.dual) / np.sum(problem.costs))
+        self.offset_ = 1.0 - float(np.sqrt(self.tol))
+        if share is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            end = _lower_end(self._decision(X)[:, 0], weight, share)
+            # Samples on the margin are equal but for rounding: all of them are in.
+            self.offset_ = end - 1e-8 * max(1.0, abs(end))
+        return self
+
+    def _share(self) -> float | None:
+        if isinstance(self.contamination, str) and self.contamination == "auto":
+            return None
+        number = isinstance(self.contamination, float | int | np.number)
+        if not number or not 0 < self.contamination <= 0.5:
+            raise ValueError(
+                f"contamination = {self.contamination!r}; give 'auto', or a share "
+                "between 0 and 0.5"
+            )
+        return float(self.contamination)
+
+    def score_samples(self, X: Any) -> Array:
+        """f: the larger, the more usual."""
+        return self._outputs(X)[:, 0]
+
+    def decision_function(self, X: Any) -> Array:
+        """f − offset_: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Array:
+        """+1 for usual samples, −1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)

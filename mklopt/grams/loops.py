@@ -1,0 +1,290 @@
+"""The compiled loops over stored kernels: one thread works on a range of them.
+
+Rounding. A row is summed in strips of COLUMNS, in any order inside a strip (`_strip` is
+compiled with reassociation), and a column in ROWS at a time; from strip to strip
+strictly as written. storage.py turns this into error bounds (`chain`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import float32, float64, int64, njit, types, uint64
+
+from ..util.compiled import READ_ONLY, compiled
+
+ROWS, COLUMNS, CHUNK = 32, 64, 2048
+SHORT = 1500  # numbers: twice as many fit in the first cache
+ANY_ORDER = {"reassoc", "contract", "nsz"}
+
+
+def _both(result: Any, *arguments: Any) -> list:
+    """One signature for each type of storage (the first argument)."""
+    return [result(kind[:, ::1], *arguments) for kind in (float64, float32)]
+
+
+@compiled(
+    *_both(types.void, int64[::1], float64[::1], float64[::1], int64, int64),
+    fastmath=ANY_ORDER,
+)
+def combine(P, index, theta, out, first, last):
+    """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time."""
+    M = len(index)
+    for start in range(first, last, CHUNK):
+        end = min(start + CHUNK, last)
+        o = out[start:end]
+        o[:] = 0.0
+        k = 0
+        while k + 4 <= M:
+            a, b, c, d = theta[k], theta[k + 1], theta[k + 2], theta[k + 3]
+            p, q = P[index[k], start:end], P[index[k + 1], start:end]
+            r, s = P[index[k + 2], start:end], P[index[k + 3], start:end]
+            for j in range(end - start):
+                o[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
+            k += 4
+        while k < M:
+            a, p = theta[k], P[index[k], start:end]
+            for j in range(end - start):
+                o[j] += a * p[j]
+            k += 1
+
+
+@compiled(
+    *_both(types.void, int64[::1], float64[::1], float64[::1], int64, int64),
+    fastmath=ANY_ORDER,
+)
+def dots(P, index, w, out, first, last):
+    """out[k] = ⟨P[index[k]], w⟩ for first ≤ k < last, four kernels at a time."""
+    out[first:last] = 0.0
+    for start in range(0, len(w), CHUNK):
+        end = min(start + CHUNK, len(w))
+        x = w[start:end]
+        k = first
+        while k + 4 <= last:
+            p, q = P[index[k], start:end], P[index[k + 1], start:end]
+            r, s = P[index[k + 2], start:end], P[index[k + 3], start:end]
+            a = b = c = d = 0.0
+            for j in range(end - start):
+                a += p[j] * x[j]
+                b += q[j] * x[j]
+                c += r[j] * x[j]
+                d += s[j] * x[j]
+            out[k] += a
+            out[k + 1] += b
+            out[k + 2] += c
+            out[k + 3] += d
+            k += 4
+        while k < last:
+            p = P[index[k], start:end]
+            a = 0.0
+            for j in range(end - start):
+                a += p[j] * x[j]
+            out[k] += a
+            k += 1
+
+
+@njit(nogil=True, fastmath=ANY_ORDER)
+def _strip(p, i, x, t, left, right, a):
+    """A row between two columns: its product with x; t += a·row."""
+    total = 0.0
+    for m in range(left, right):
+        total += p[i + m] * x[m]
+        t[m] += a * p[i + m]
+    return total
+
+
+@njit(nogil=True, fastmath=ANY_ORDER)
+def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
+    """The same for four rows: x and t are read once for all of them."""
+    e = f = g = h = 0.0
+    for m in range(left, right):
+        z, q, r, u, v = x[m], p[i + m], p[j + m], p[k + m], p[l + m]
+        e += q * z
+        f += r * z
+        g += u * z
+        h += v * z
+        t[m] += (a * q + b * r) + (c * u + d * v)
+    return e, f, g, h
+
+
+@njit(nogil=True)
+def _corner(p, starts, x, t, i):
+    """The entries of rows i to i + 3 in columns i to i + 3."""
+    for j in range(i, i + 4):
+        t[j] += p[starts[j]] * x[j]
+        for m in range(j + 1, i + 4):
+            q = p[starts[j] + m - j]
+            t[j] += q * x[m]
+            t[m] += q * x[j]
+
+
+@compiled(
+    *_both(
+        types.void,
+        int64[::1],
+        int64[::1],
+        float64[:, :, ::1],
+        float64[:, :, ::1],
+        int64,
+        int64,
+    )
+)
+def matvec(P, index, starts, A, out, first, last):
+    """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
+
+    Row after row, as they lie in memory: anything else loses the prefetcher. Four rows
+    at a time only where `a` and `t` do not stay in the first cache beside one. Unsigned
+    indices tell the compiler that none of them counts from the end.
+    """
+    n = A.shape[2]
+    t = np.empty(n)
+    s = (starts - np.arange(n)).astype(np.uint64)
+    for k in range(first, last):
+        p = P[index[k]]
+        for column in range(A.shape[1]):
+            a, y = A[k if len(A) > 1 else 0, column], out[k, column]
+            y[:] = 0.0
+            for top in range(0, n, ROWS):
+                bottom = min(top + ROWS, n)
+                t[top:] = 0.0
+                fours = top if n <= SHORT else top + (bottom - top) // 4 * 4
+                for i in range(top, fours, 4):
+                    _corner(p, starts, a, t, i)
+                    e = f = g = h = 0.0
+                    for left in range(i + 4, n, COLUMNS):
+                        l, r = uint64(left), uint64(min(left + COLUMNS, n))
+                        one, two, three, four = _four(
+                            p, s[i], s[i + 1], s[i + 2], s[i + 3], a, t, l, r,
+                            a[i], a[i + 1], a[i + 2], a[i + 3],
+                        )  # fmt: skip
+                        e, f, g, h = e + one, f + two, g + three, h + four
+                    t[i] += e
+                    t[i + 1] += f
+                    t[i + 2] += g
+                    t[i + 3] += h
+                for i in range(fours, bottom):
+                    row = p[starts[i]] * a[i]
+                    for left in range(i + 1, n, COLUMNS):
+                        l, r = uint64(left), uint64(min(left + COLUMNS, n))
+                        row += _strip(p, s[i], a, t, l, r, a[i])
+                    t[i] += row
+                for j in range(top, n):
+                    y[j] += t[j]
+
+
+@compiled(types.void(float64[::1], float64[:, ::1]))
+def unpack(flat, out):
+    """An upper triangle as a symmetric matrix: some rows, then the same as columns."""
+    n = len(out)
+    for top in range(0, n, ROWS):
+        bottom = min(top + ROWS, n)
+        for i in range(top, bottom):
+            s = i * n - i * (i + 1) // 2
+            out[i, i:] = flat[s + i : s + n]
+        for j in range(top, n):
+            row = out[j]
+            for i in range(top, min(bottom, j)):
+                row[i] = out[i, j]
+
+
+@compiled(*_both(types.void, int64[::1], int64[::1], int64[::1], float64[:, :, ::1]))
+def rows(P, index, starts, which, out):
+    """Rows of symmetric matrices from their upper triangles."""
+    for k in range(len(index)):
+        p = P[index[k]]
+        for place in range(len(which)):
+            i, row = which[place], out[k, place]
+            for j in range(i):
+                row[j] = p[starts[j] + i - j]
+            for j in range(i, len(row)):
+                row[j] = p[starts[i] + j - i]
+
+
+@compiled(
+    *[
+        types.UniTuple(float64, 4)(READ_ONLY, kind[::1], int64[::1], int64)
+        for kind in (float64, float32)
+    ]
+)
+def store(K, out, starts, full):
+    """Store (K + Kᵀ)/2; what validation asks about is measured on the way.
+
+    Returns the largest entry, the largest asymmetry, the smallest diagonal entry, and
+    0 or NaN: whether all entries are finite.
+    """
+    n = len(K)
+    top = skew = nan = 0.0
+    lowest = K[0, 0]
+    for row in range(0, n, ROWS):
+        for column in range(row, n, ROWS):
+            for i in range(row, min(row + ROWS, n)):
+                for j in range(max(i, column), min(column + ROWS, n)):
+                    a, b = K[i, j], K[j, i]
+                    nan += 0.0 * a + 0.0 * b
+                    top = max(top, abs(a))
+                    skew = max(skew, abs(a - b))
+                    out[starts[i] + j - i] = 0.5 * a + 0.5 * b
+            if full:
+                for j in range(column, min(column + ROWS, n)):
+                    for i in range(row, min(row + ROWS, j)):
+                        out[starts[j] - j + i] = out[starts[i] + j - i]
+        for i in range(row, min(row + ROWS, n)):
+            lowest = min(lowest, K[i, i])
+    return top, skew, lowest, nan
+
+
+@compiled(types.void(float64[:, ::1], float64[::1]))
+def products(A, out):
+    """⟨A, K A⟩ = ⟨upper triangle of K, out⟩: out_ij = 2⟨A_i, A_j⟩, halved at i = j."""
+    n, k = A.shape
+    place = 0
+    for i in range(n):
+        for j in range(i, n):
+            s = 0.0
+            for c in range(k):
+                s += A[i, c] * A[j, c]
+            out[place] = s if i == j else 2 * s
+            place += 1
+
+
+@compiled(types.void(READ_ONLY, float64[::1]))
+def fold(S, out):
+    """⟨S, K⟩ = ⟨upper triangle of K, out⟩ for symmetric matrices."""
+    n = len(S)
+    place = 0
+    for i in range(n):
+        out[place] = S[i, i]
+        for j in range(i + 1, n):
+            out[place + j - i] = 2 * S[i, j]
+        place += n - i
+
+
+@compiled(
+    types.void(
+        float64[:, ::1],
+        int64[::1],
+        int64[::1],
+        float64[:, :, ::1],
+        float64[:, :, ::1],
+        int64,
+        int64,
+    ),
+    fastmath=ANY_ORDER,
+)
+def through(F, index, ends, A, out, first, last):
+    """out[k] = L (Lᵀ A_k) for the factors L of kernels index[first:last]."""
+    for k in range(first, last):
+        L = F[:, ends[index[k]] : ends[index[k] + 1]]
+        a = A[k if len(A) > 1 else 0]
+        folded = np.zeros((a.shape[1], L.shape[1]))
+        for i in range(len(L)):
+            for c in range(a.shape[1]):
+                for r in range(L.shape[1]):
+                    folded[c, r] += L[i, r] * a[i, c]
+        for i in range(len(L)):
+            for c in range(a.shape[1]):
+                s = 0.0
+                for r in range(L.shape[1]):
+                    s += L[i, r] * folded[c, r]
+                out[k, i, c] = s

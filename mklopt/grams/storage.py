@@ -1,0 +1,203 @@
+"""How kernels lie in memory.
+
+    Triangles   one row of numbers per kernel, float64 or float32: the upper triangle
+                (packed, half the memory) or the whole matrix (full, contiguous rows)
+    Factors     K_m = L_m L_mᵀ with L_m side by side in one (n, R) array
+
+Every operation takes the numbers of the kernels it concerns, so that a subset of a
+stack needs no copy: on all kernels in float64 it is one BLAS call, otherwise a loop of
+loops.py at the same speed. Products are float64 whatever the storage.
+
+Rounding. `chain(n)` is the length k for which an entry of `matvec` carries the error
+γ_k |K||A|.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..util.compiled import spread
+from . import loops
+from .loops import COLUMNS, ROWS
+
+Array = np.ndarray
+REMEMBERED = 4  # results of each operation that a stack keeps
+_kept = threading.local()
+
+
+def _scratch(size: int) -> Array:
+    """Memory of a thread for one operation: fresh pages cost more than filling them."""
+    if getattr(_kept, "size", -1) != size:
+        _kept.row, _kept.size = np.empty(size), size
+    return _kept.row
+
+
+def in_order(index: Array) -> bool:
+    """Whether the numbers of kernels count up one by one."""
+    return bool(np.all(np.diff(index) == 1))
+
+
+class Triangles:
+    """(M, L) numbers: entry (i, j ≥ i) of kernel m is P[m, starts[i] + j − i]."""
+
+    remembered = REMEMBERED
+
+    def __init__(self, n: int, M: int, storage: str, dtype: Any):
+        rows = np.arange(n)
+        self.n, self.storage, self.full = n, storage, storage == "full"
+        self.starts = rows * (n + 1) if self.full else rows * n - rows * (rows - 1) // 2
+        size = n * n if self.full else n * (n + 1) // 2
+        self.P = np.empty((M, size), dtype)
+
+    @property
+    def cost(self) -> float:
+        """What reading everything costs, in passes: 1 = M n² numbers of float64."""
+        return self.P.shape[1] * self.P.itemsize / (8 * self.n**2)
+
+    def _whole(self, index: Array) -> bool:
+        """All kernels in float64: then a product is one call of BLAS."""
+        return len(index) == len(self.P) and self.P.dtype == float and in_order(index)
+
+    def store(self, m: int, K: Array) -> tuple[float, float, float, float]:
+        return loops.store(K, self.P[m], self.starts, self.full)
+
+    def combine(self, index: Array, theta: Array) -> Array:
+        flat = np.empty(self.P.shape[1]) if self.full else _scratch(self.P.shape[1])
+        if self._whole(index):
+            np.matmul(theta, self.P, out=flat)
+        else:
+            count, work = len(flat), len(flat) * len(index)
+            spread(loops.combine, self.P, index, theta, flat, count=count, work=work)
+        if self.full:
+            return flat.reshape(self.n, self.n)
+        out = np.empty((self.n, self.n))
+        loops.unpack(flat, out)
+        return out
+
+    def quad(self, index: Array, A: Array) -> Array:
+        if self.full:
+            return self._against(index, (A @ A.T).ravel())
+        w = _scratch(self.P.shape[1])
+        loops.products(A, w)
+        return self._against(index, w)
+
+    def against(self, index: Array, S: Array) -> Array:
+        """(⟨K_m, S⟩)_m for a symmetric S."""
+        if self.full:
+            return self._against(index, S.ravel())
+        w = _scratch(self.P.shape[1])
+        loops.fold(S, w)
+        return self._against(index, w)
+
+    def _against(self, index: Array, w: Array) -> Array:
+        if self._whole(index):
+            return np.asarray(self.P @ w)
+        out = np.empty(len(index))
+        work = len(w) * len(index)
+        spread(loops.dots, self.P, index, w, out, count=len(index), work=work)
+        return out
+
+    def matvec(self, index: Array, A: Array) -> Array:
+        """(K_m A_m)_m for A of shape (1 or M, n, k)."""
+        columns = np.ascontiguousarray(A.transpose(0, 2, 1))
+        out = np.empty((len(index), A.shape[2], self.n))
+        work = out.size * self.n
+        arguments = (self.P, index, self.starts, columns, out)
+        spread(loops.matvec, *arguments, count=len(index), work=work)
+        return np.ascontiguousarray(out.transpose(0, 2, 1))
+
+    def rows(self, index: Array, which: Array) -> Array:
+        out = np.empty((len(index), len(which), self.n))
+        loops.rows(self.P, index, self.starts, which, out)
+        return out
+
+    def diag(self, index: Array) -> Array:
+        return self.P[np.ix_(index, self.starts)].astype(float)
+
+    def kernel(self, m: int) -> Array:
+        flat = self.P[m].astype(float)
+        if self.full:
+            return flat.reshape(self.n, self.n)
+        out = np.empty((self.n, self.n))
+        loops.unpack(flat, out)
+        return out
+
+    def triangle(self, m: int) -> Array:
+        """The upper triangle, row after row, in float64."""
+        if not self.full:
+            return self.P[m].astype(float)
+        return self.kernel(m)[np.triu_indices(self.n)]
+
+    def chain(self, terms: int) -> int:
+        """Additions between a product and the sum it ends in, at most."""
+        tiles = ROWS + COLUMNS + -(-self.n // ROWS) + -(-self.n // COLUMNS)
+        return min(terms, tiles) + 2
+
+
+class Factors:
+    """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
+
+    storage, remembered = "factors", REMEMBERED
+
+    def __init__(self, factors: Sequence[Array]):
+        self.F = np.ascontiguousarray(np.hstack(factors))
+        self.ends = np.cumsum([0, *(L.shape[1] for L in factors)])
+        self.n = len(self.F)
+
+    @property
+    def cost(self) -> float:
+        return self.F.size / ((len(self.ends) - 1) * self.n**2)
+
+    def factor(self, m: int) -> Array:
+        return self.F[:, self.ends[m] : self.ends[m + 1]]
+
+    def _columns(self, index: Array) -> tuple[Array | slice, Array]:
+        """The columns of F that belong to the kernels, and to which kernel each."""
+        ranks = np.diff(self.ends)[index]
+        owner = np.repeat(np.arange(len(index)), ranks)
+        if len(index) == len(self.ends) - 1 and in_order(index):
+            return slice(None), owner
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(ranks) - ranks, ranks)
+        return self.ends[index][owner] + within, owner
+
+    def combine(self, index: Array, theta: Array) -> Array:
+        columns, owner = self._columns(index)
+        F = self.F[:, columns]
+        return np.asarray((F * theta[owner]) @ F.T)
+
+    def quad(self, index: Array, A: Array) -> Array:
+        columns, owner = self._columns(index)
+        squares = np.sum((self.F[:, columns].T @ A) ** 2, axis=1)
+        return np.bincount(owner, squares, minlength=len(index))
+
+    def against(self, index: Array, S: Array) -> Array:
+        columns, owner = self._columns(index)
+        F = self.F[:, columns]
+        return np.bincount(owner, np.sum(F * (S @ F), axis=0), minlength=len(index))
+
+    def matvec(self, index: Array, A: Array) -> Array:
+        out = np.empty((len(index), *A.shape[1:]))
+        arguments = (self.F, index, self.ends, np.ascontiguousarray(A), out)
+        work = len(index) * self.F.size // (len(self.ends) - 1)
+        spread(loops.through, *arguments, count=len(index), work=work)
+        return out
+
+    def rows(self, index: Array, which: Array) -> Array:
+        return np.stack([self.factor(m)[which] @ self.factor(m).T for m in index])
+
+    def diag(self, index: Array) -> Array:
+        columns, owner = self._columns(index)
+        squares = (self.F[:, columns] ** 2).T
+        out = np.zeros((len(index), self.n))
+        np.add.at(out, owner, squares)
+        return out
+
+    def kernel(self, m: int) -> Array:
+        return np.asarray(self.factor(m) @ self.factor(m).T)
+
+    def chain(self, terms: int) -> int:
+        return terms + int(np.max(np.diff(self.ends), initial=0)) + 4

@@ -1,0 +1,1 @@
+"""Verdicts on runs, rates, formulations and their closed forms."""

@@ -1,0 +1,106 @@
+"""The verdict on a run: what it promised against a reference it has never seen.
+
+Judged are the certificate of the returned point, dual ≤ f* ≤ primal with relative gap
+ε, and an interval [lower, upper] around f* from elsewhere. It holds when
+
+    the run converged, and 0 ≤ ε ≤ tol
+    lower ≤ primal ≤ upper + ε|primal|     and     lower − ε|primal| ≤ dual ≤ upper
+    the two intervals around f* meet
+    ‖θ − θ_ref‖ ≤ 3 √ε ‖θ_ref‖            where a small gap pins the weights down
+
+A verdict is a sentence: the measured numbers, or every condition that does not hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..certificates.certificate import Certificate, relative
+from ..formulations import Formulation
+from ..formulations.lp_norm import LpNorm
+from ..run.result import STATUS, Result
+
+ROUNDING = 1e-12  # of primal and dual values, which are plain float64
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """above, below: how far the bounds lie outside the reference interval, relative."""
+
+    holds: bool
+    reason: str
+    above: float = math.nan
+    below: float = math.nan
+    weight_error: float | None = None
+
+
+def judge(result: Result, reference: Any, tol: float) -> Verdict:
+    """The verdict on a result that promised a relative gap of tol."""
+    found = result.certificate
+    above = max(0.0, relative(found.primal - reference.upper, reference.upper))
+    below = max(0.0, relative(reference.lower - found.dual, reference.upper))
+    error = weight_error(result, reference)
+    complaints = [
+        *_of_the_run(result, tol),
+        *_of_the_place(found, reference, tol),
+        *_of_the_weights(error, max(found.relative_gap, reference.relative_gap)),
+    ]
+    good = f"gap {found.relative_gap:.1e} ≤ {tol:.0e}, meets the reference"
+    if error is not None:
+        good += f", weights {error:.1e} off"
+    reason = "; ".join(complaints) or good
+    return Verdict(not complaints, reason, above, below, error)
+
+
+def _of_the_run(result: Result, tol: float) -> Iterator[str]:
+    gap = result.certificate.relative_gap
+    if result.status != "converged":
+        more = f": {result.message}" if result.message else ""
+        yield f"{result.status}, {STATUS[result.status]}{more}"
+    if not 0 <= gap <= tol * (1 + 1e-6) + 1e-15:
+        yield f"the certified gap is {gap:.1e}; promised is {tol:.0e}"
+
+
+def _of_the_place(found: Certificate, reference: Any, tol: float) -> Iterator[str]:
+    gap = found.relative_gap * abs(found.primal)
+    slack = ROUNDING * abs(reference.upper)
+    if reference.relative_gap > tol:
+        yield f"the reference itself is known to {reference.relative_gap:.1e} only"
+    if found.primal < reference.lower - slack:
+        yield "the primal value lies below the reference interval: one of them is wrong"
+    if found.dual > reference.upper + slack:
+        yield "the dual value lies above the reference interval: one of them is wrong"
+    if found.primal > reference.upper + gap + slack:
+        yield "the primal value is farther above the reference than its gap allows"
+    if found.dual < reference.lower - gap - slack:
+        yield "the dual value is farther below the reference than its gap allows"
+    try:
+        apart = found.lower > reference.upper or found.upper < reference.lower
+    except ValueError as error:  # weak duality fails
+        yield str(error)
+    else:
+        if apart:
+            yield "its interval and the reference interval do not meet"
+
+
+def _of_the_weights(error: float | None, gap: float) -> Iterator[str]:
+    if error is not None and not error <= 3 * math.sqrt(gap):
+        yield f"weights are {error:.1e} off; {3 * math.sqrt(gap):.1e} is allowed"
+
+
+def weight_error(result: Result, reference: Any) -> float | None:
+    """‖θ − θ_ref‖/‖θ_ref‖; None where weights are not unique."""
+    if not has_unique_weights(result.problem.formulation):
+        return None
+    off = float(np.linalg.norm(result.weights - reference.weights))
+    return relative(off, float(np.linalg.norm(reference.weights)))
+
+
+def has_unique_weights(formulation: Formulation) -> bool:
+    """Ω strongly convex enough that a small gap pins the weights down."""
+    return isinstance(formulation, LpNorm) and 4 / 3 <= formulation.p < np.inf

@@ -1,0 +1,50 @@
+"""From data X to kernels: families, fitted kernels, normalizations, streaming stacks.
+
+family = kernels.rakotomamonjy() + kernels.constant()
+fitted = family.fit(X, normalize="unit_trace")      # names, len, iteration
+grams, test = fitted.grams(), fitted.cross(X_test)  # a stack, and (M, n_test, n)
+grams = fitted.lazy(cache="500MB")                  # computed when they are needed
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..util.moved import old_name
+from .alignments import alignment, target_alignment
+from .family import (
+    Family,
+    constant,
+    function,
+    gaussians,
+    kloft,
+    linear,
+    polynomials,
+    rakotomamonjy,
+    subset_gaussians,
+    suzuki,
+    views,
+)
+from .fitted import FittedKernels, from_distances
+
+__all__ = [
+    "Family",
+    "FittedKernels",
+    "alignment",
+    "constant",
+    "from_distances",
+    "function",
+    "gaussians",
+    "kloft",
+    "linear",
+    "polynomials",
+    "rakotomamonjy",
+    "subset_gaussians",
+    "suzuki",
+    "target_alignment",
+    "views",
+]
+
+
+def __getattr__(name: str) -> Any:
+    return old_name(__name__, name)

@@ -1,0 +1,103 @@
+"""Alignment of kernels with each other and with a target.
+
+A(K, L) = ⟨K, L⟩ / (‖K‖ ‖L‖) in the Frobenius product; centred, of HKH and HLH with
+H = I − 11ᵀ/n. The target is L = yyᵀ.
+
+Reference: Cortes et al. (2012), centred alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..util.arrays import real_array
+from .normalizations import TINY
+
+Array = np.ndarray
+SLAB = 2**22  # how many numbers are held at a time (32 MB)
+
+
+def alignment(grams: Any, centred: bool = True) -> Array:
+    """(M, M) alignments of the kernels with each other, of centred ones by default.
+
+    grams: a GramStack, or an (M, n, n) array of symmetric matrices
+    """
+    stack = _stack(grams)
+    products = np.zeros((stack.M, stack.M))
+    for _, rows in _slabs(stack, centred):
+        flat = rows.reshape(stack.M, -1)
+        products += flat @ flat.T
+    norms = _norms(np.diag(products), stack.n)
+    result = products / np.outer(norms, norms)
+    np.fill_diagonal(result, 1.0)
+    return result
+
+
+def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
+    """(M,) alignments of the kernels with yyᵀ, of centred ones by default.
+
+    y: one number per sample; for classes 0 … k−1 the (n, k) matrix numpy.eye(k)[y]
+    """
+    stack = _stack(grams)
+    Y = real_array(y, "y", "numbers, one or one row per sample")
+    if Y.ndim not in (1, 2) or len(Y) != stack.n:
+        raise ValueError(
+            f"y has shape {Y.shape} but the kernels are {stack.n} × {stack.n}; give "
+            "one label, or one row, per sample"
+        )
+    Y = Y.reshape(stack.n, -1) / (np.max(np.abs(Y)) or 1.0)
+    Y = Y - Y.mean(axis=0) if centred else Y
+    size = float(np.linalg.norm(Y.T @ Y))
+    if not size > TINY * stack.n:
+        raise ValueError("y is the same for all samples; give labels that differ")
+    dots, squares = np.zeros(stack.M), np.zeros(stack.M)
+    for i, rows in _slabs(stack, centred):
+        KY = rows.reshape(-1, stack.n) @ Y
+        dots += KY.reshape(stack.M, -1) @ Y[i].ravel()
+        squares += np.einsum("mij,mij->m", rows, rows)
+    return np.asarray(dots / (_norms(squares, stack.n) * size))
+
+
+def _stack(grams: Any) -> Any:
+    if hasattr(grams, "rows"):
+        return grams
+    K = real_array(grams, "grams", "a GramStack or an (M, n, n) array")
+    if K.ndim != 3 or K.shape[1] != K.shape[2] or 0 in K.shape:
+        raise ValueError(f"grams has shape {K.shape}; expected (M, n, n)")
+    return SimpleNamespace(M=len(K), n=K.shape[1], rows=lambda i: K[:, i])
+
+
+def _slabs(stack: Any, centred: bool) -> Iterator[tuple[Array, Array]]:
+    """Rows i of all kernels, (M, r, n), scaled to a largest entry of 1, and centred.
+
+    Centring comes before the products: the expansion of ⟨HKH, HLH⟩ would cancel.
+    """
+    size = max(1, SLAB // (stack.M * stack.n))
+    parts = np.split(np.arange(stack.n), range(size, stack.n, size))
+    top, means = np.zeros(stack.M), np.empty((stack.M, stack.n))
+    for i in parts:
+        rows = stack.rows(i)
+        top = np.maximum(top, np.abs(rows).max(axis=(1, 2)))
+        means[:, i] = rows.mean(axis=2)
+    top[top == 0] = 1.0
+    means /= top[:, None]
+    for i in parts:
+        rows = stack.rows(i) / top[:, None, None]
+        if centred:
+            rows -= means[:, i, None] + means[:, None, :]
+            rows += means.mean(axis=1)[:, None, None]
+        yield i, rows
+
+
+def _norms(squares: Array, n: int) -> Array:
+    norms = np.sqrt(squares)
+    if not np.all(norms > TINY * n):
+        raise ValueError(
+            f"kernel {np.argmin(norms > TINY * n)} is zero, or the same at all points "
+            "and so zero when centred, and is aligned with nothing; drop it"
+        )
+    return norms

@@ -1,0 +1,224 @@
+"""Kernel families, and the kernels they become on data.
+
+A family is a description; on data it becomes M kernels, computed one at a time:
+
+    family = kernels.rakotomamonjy() + kernels.constant()
+    fitted = family.fit(X, normalize="unit_trace")      # names, len, iteration
+    grams, test = fitted.grams(), fitted.cross(X_test)  # a stack, and (M, n_test, n)
+    grams = fitted.lazy(cache="500MB")                  # computed when they are needed
+
+    gaussian(σ)     exp(−‖x − z‖² / 2σ²)       σ = "mean": 2σ² is the mean ‖x_i − x_j‖²
+    polynomial(p)   (⟨x, z⟩ + c)^p             linear: p = 1, c = 0; constant: 1
+    from_distances  exp(−d / mean d)           means are over training pairs i ≠ j
+    function(k)     k(A, B) → the block of kernel values of rows of A with rows of B
+
+Kernels are normalized when they are computed: a stack costs one evaluation of each.
+Except for functions of your own, an entry depends on its two points alone, to the last
+bit: whole matrices and blocks agree (pairwise.py).
+
+References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), sections
+5.1 and 5.2; Kloft et al. (2011); Orabona et al. (2012), section 5.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..util.arrays import real_array
+from .fitted import FittedKernels, Sizes, blocks_of, sizes_of, whole_number
+from .functions import Function, Gaussian, Kernel, Power
+from .normalizations import Steps
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Family:
+    """A description of kernels, immutable; families add with +."""
+
+    parts: tuple[tuple[Any, ...], ...]  # a function of sizes, and its other arguments
+
+    def __repr__(self) -> str:
+        return f"Family{tuple((make.__name__[1:], *how) for make, *how in self.parts)}"
+
+    def __add__(self, other: Family) -> Family:
+        if not isinstance(other, Family):
+            return NotImplemented
+        return Family(self.parts + other.parts)
+
+    def expand(self, sizes: Sizes) -> list[Kernel]:
+        return [kernel for make, *how in self.parts for kernel in make(sizes, *how)]
+
+    def fit(self, X: Any, normalize: Steps = None) -> FittedKernels:
+        """The kernels of this family on the rows of X, normalized on them.
+
+        X: (n, d), or a list or dict of such arrays for kernels.views
+        normalize: "multiplicative", "spherical", "unit_trace", "centre", a sequence of
+            these, applied in order, or None
+        """
+        blocks = blocks_of(X, "X")
+        return FittedKernels(self.expand(sizes_of(blocks)), blocks, normalize)
+
+
+def gaussians(widths: Any, on: str = "all") -> Family:
+    """exp(−‖x − z‖²/2σ²) for every width σ; "mean": 2σ² is the mean ‖x_i − x_j‖².
+
+    on: "all" features at once, each "single" one, or "both"
+    """
+    rules = []
+    for width in [widths] if np.ndim(widths) == 0 else widths:
+        if str(width) == "mean":
+            rules.append(("gaussian(mean)", Gaussian(None)))
+            continue
+        sigma = real_array(width, "a width", "a positive number or 'mean'")
+        if sigma.ndim or not (sigma > 0 and 0 < 2 * sigma**2 < np.inf):
+            raise ValueError(f"a width is {width}; give positive numbers or 'mean'")
+        rules.append((f"gaussian({sigma:g})", Gaussian(2 * float(sigma) ** 2)))
+    return _family(rules, on)
+
+
+def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
+    """(⟨x, z⟩ + offset)^degree for every degree; `on` as for gaussians."""
+    if not 0 <= offset < np.inf:
+        raise ValueError(f"offset = {offset}; give a number that is not negative")
+    degrees = [degrees] if np.ndim(degrees) == 0 else degrees
+    powers = [Power(whole_number(p, "a degree", 1), float(offset)) for p in degrees]
+    return _family([(f"polynomial({p.degree})", p) for p in powers], on)
+
+
+def linear(on: str = "all") -> Family:
+    """⟨x, z⟩; `on` as for gaussians."""
+    return _family([("linear", Power(1, 0.0))], on)
+
+
+def _family(rules: list, on: str) -> Family:
+    if not rules or on not in ("all", "single", "both"):
+        raise ValueError(
+            f"{len(rules)} kernels were asked for on = {on!r}; give at least one, and "
+            "on = 'all', 'single' or 'both'"
+        )
+    return Family(((_on_features, tuple(rules), on),))
+
+
+def _on_features(sizes: Sizes, rules: tuple, on: str) -> Iterator[Kernel]:
+    both: list[tuple[str, Any]] = [("", slice(None))]
+    both += [(f" on x{j}", (j,)) for j in range(_one_view(sizes))]
+    for at, columns in {"all": both[:1], "single": both[1:], "both": both}[on]:
+        for name, rule in rules:
+            yield Kernel(name + at, rule, columns)
+
+
+def constant() -> Family:
+    """k = 1: a bias that is penalized like any other weight."""
+    return Family(((_constant,),))
+
+
+def _constant(sizes: Sizes) -> Iterator[Kernel]:
+    yield Kernel("constant", Power(1, 1.0), (), next(iter(sizes)))
+
+
+def function(k: Callable[[Array, Array], Any], name: str = "") -> Family:
+    """A kernel of your own: k(A, B) gives the values of rows of A with rows of B.
+
+    It must be symmetric, k(A, B) = k(B, A)ᵀ, and positive semi-definite.
+    """
+    if not callable(k):
+        raise ValueError(f"k = {k!r}; give a function of two matrices of points")
+    name = name or getattr(k, "__name__", type(k).__name__)
+    return _family([(name, Function(k, name))], "all")
+
+
+def rakotomamonjy(
+    widths: Any = (0.5, 1, 2, 5, 7, 10, 12, 15, 17, 20), degrees: Any = (1, 2, 3)
+) -> Family:
+    """SimpleMKL's recipe, 13 kernels on all features and on each one: 13 (d + 1).
+
+    Ten Gaussians and polynomials of degree 1 to 3. The papers give no widths: these are
+    the ones of the authors' published scripts, where features are standardized on the
+    training data and kernels normalized to unit trace.
+    """
+    return gaussians(widths, "both") + polynomials(degrees, "both")
+
+
+def suzuki() -> Family:
+    """SpicyMKL's recipe, 27 kernels on all features and on each one: 27 (d + 1).
+
+    Gaussians of the 24 widths 0.1, 0.25, 0.5, 0.75, 1, 2, …, 20 and polynomials of
+    degree 1 to 3 (section 5.1), there normalized to unit trace.
+    """
+    return rakotomamonjy((0.1, 0.25, 0.5, 0.75, *range(1, 21)))
+
+
+def kloft(M: int = 50) -> Family:
+    """Kloft's scaling experiments: Gaussians with 2σ² = 1.2^0, …, 1.2^(M−1)."""
+    return gaussians([np.sqrt(1.2**m / 2) for m in range(whole_number(M, "M", 1))])
+
+
+def subset_gaussians(M: int, seed: int = 0) -> Family:
+    """M Gaussians on random subsets of features, σ = 5χ² + 0.1 (Suzuki, section 5.2).
+
+    The paper leaves open how subsets and χ² are drawn: here the size of a subset is
+    uniform on 1, …, d, the subset uniform among those of its size, and χ² has one
+    degree of freedom. The first kernels of a larger M are those of a smaller one.
+    """
+    return Family(((_subsets, whole_number(M, "M", 1), whole_number(seed, "seed", 0)),))
+
+
+def _subsets(sizes: Sizes, M: int, seed: int) -> Iterator[Kernel]:
+    d, rng = _one_view(sizes), np.random.default_rng(seed)
+    for m in range(M):
+        size = int(rng.integers(1, d + 1))
+        columns = np.sort(rng.permutation(d)[:size]).tolist()
+        width = 5 * float(rng.chisquare(1)) + 0.1
+        name = f"subset {m}: gaussian({width:.4g}) on {size} features"
+        yield Kernel(name, Gaussian(2 * width**2), tuple(columns))
+
+
+def views(families: Family | Iterable[Family], at: Any) -> Family:
+    """Families on several views of the same samples, one for all or one per view.
+
+    at: the views of an X that is a list or dict of arrays (that dict, its keys, or the
+        positions in the list), or lists of columns of an X that is one array
+
+    views(gaussians("mean"), data.views).fit(data.views)
+    views([linear(), gaussians(1)], {"colour": range(10), "shape": [10, 12]}).fit(X)
+    """
+    places = []
+    for i, key in enumerate(at):
+        given = at[key] if isinstance(at, Mapping) else key
+        name = key if isinstance(key, str) else f"view {i}"
+        places.append((name, tuple(map(int, given)) if np.ndim(given) == 1 else key))
+    each = [families] * len(places) if isinstance(families, Family) else [*families]
+    if not each or len(each) != len(places) or not isinstance(each[0], Family):
+        raise ValueError(
+            f"{len(each)} families for {len(places)} views; give one, or one for each"
+        )
+    return Family(tuple((_view, f, *place) for f, place in zip(each, places)))
+
+
+def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:
+    """A family on one view of X, or on some of the columns of a plain X."""
+    some = isinstance(at, tuple)  # columns; otherwise a view as a whole
+    d = _one_view(sizes) if some else sizes.get(at, 0)
+    group = at if some else range(d)
+    if not group or not 0 <= min(group) <= max(group) < d:
+        raise ValueError(
+            f"{name!r} at {at!r} is not in X, whose views have these numbers of "
+            f"columns: {dict(sizes)}; columns are counted from 0"
+        )
+    for k in family.expand({"": len(group)}):
+        inside = range(len(group)) if isinstance(k.columns, slice) else k.columns
+        columns = tuple(group[j] for j in inside) if some else k.columns
+        yield Kernel(f"{name}: {k.name}", k.rule, columns, "" if some else at)
+
+
+def _one_view(sizes: Sizes) -> int:
+    if "" not in sizes:
+        raise ValueError(
+            f"X has views {list(sizes)}; say with kernels.views which views are meant"
+        )
+    return sizes[""]

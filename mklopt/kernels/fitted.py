@@ -1,0 +1,167 @@
+"""Kernels on data: what a family becomes when it is fitted.
+
+Kernels are normalized when they are computed: a stack costs one evaluation of each.
+Means and scales are learned on the training points; new points go the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..grams.stack import GramStack
+from ..util.arrays import real_array
+from .functions import Gaussian, Kernel
+from .normalizations import Block, Steps, named
+
+if TYPE_CHECKING:
+    from .streaming import LazyStack
+
+Array = np.ndarray
+Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
+Sizes = Mapping[str | int, int]  # and their numbers of features
+
+
+class FittedKernels:
+    """M kernels on n training points; iterating yields their (n, n) matrices."""
+
+    def __init__(self, kernels: list[Kernel], blocks: Blocks, normalize: Steps):
+        self.names = [kernel.name for kernel in kernels]
+        self.M, self.n = len(kernels), len(next(iter(blocks.values())))
+        self.normalize = named(normalize)
+        self.kernels, self.blocks = kernels, blocks
+        self.learned: dict[int, dict] = {}  # of each kernel that has been computed
+
+    def __len__(self) -> int:
+        return self.M
+
+    def __repr__(self) -> str:
+        how = "".join(f", {step}" for step in self.normalize)
+        return f"FittedKernels(M={self.M}, n={self.n}{how})"
+
+    def __iter__(self) -> Iterator[Array]:
+        return self._matrices(self.blocks)
+
+    def grams(self, **options: Any) -> GramStack:
+        """GramStack(self, **options): what a Problem is made of."""
+        return GramStack(self, **options)
+
+    def lazy(self, cache: Any = "500MB") -> LazyStack:
+        """A stack that computes kernels when they are needed, see mklopt.LazyStack."""
+        from .streaming import LazyStack
+
+        return LazyStack.of(self, cache)
+
+    def subset(self, active: Array) -> FittedKernels:
+        """Some of the kernels, by number, normalized as they are here."""
+        index = np.arange(self.M)[active]
+        if len(self.learned) < self.M:
+            for _ in self:
+                pass
+        part = [self.kernels[m] for m in index]
+        found = FittedKernels(part, self.blocks, self.normalize)
+        found.learned = {i: self.learned[m] for i, m in enumerate(index.tolist())}
+        return found
+
+    def cross(self, X_new: Any) -> Array:
+        """(M, n_new, n) kernels of new with training points, normalized as these."""
+        blocks = self._new(X_new)
+        shape = (len(next(iter(blocks.values()))), self.n)
+        return np.fromiter(self._matrices(blocks), (float, shape), count=self.M)
+
+    def cross_blocks(self, X_new: Any, size: int = 256) -> Iterator[Array]:
+        """cross(X_new) in pieces of so many new points: (M, ≤ size, n) each.
+
+        f = np.concatenate([result.decision(K) for K in fitted.cross_blocks(X_new)])
+        """
+        blocks = self._new(X_new)
+        size = whole_number(size, "size", 1)
+        for i in range(0, len(next(iter(blocks.values()))), size):
+            yield self.cross({v: block[i : i + size] for v, block in blocks.items()})
+
+    def _new(self, X_new: Any) -> Blocks:
+        blocks = blocks_of(X_new, "X_new")
+        if (given := sizes_of(blocks)) != (known := sizes_of(self.blocks)):
+            raise ValueError(
+                f"X_new has columns {list(given.values())} in its views {list(given)}; "
+                f"the training data have {list(known.values())} in {list(known)}"
+            )
+        if len(self.learned) < self.M:
+            for _ in self:
+                pass
+        return blocks
+
+    def who(self, m: int) -> str:
+        return f"kernel {m}, {self.names[m]},"
+
+    def _matrices(self, blocks: Blocks) -> Iterator[Array]:
+        """Training and new points go the same way; the former are what is learned."""
+        training, last = blocks is self.blocks, None
+        for m, kernel in enumerate(self.kernels):
+            if kernel.base != last:
+                old = self.blocks[kernel.view][:, kernel.columns]
+                new = old if training else blocks[kernel.view][:, kernel.columns]
+                rule, last = kernel.rule, kernel.base
+                t, diagonal = rule.base(new, old), rule.diagonal(new)
+                mean = (t.sum() - diagonal.sum()) / max(t.size - len(t), 1)
+            at = Block(slice(None) if training else None, who=self.who(m))
+            learned = self.learned.get(m) or {0: mean}
+            K, squares = kernel.of(t, diagonal, learned, self.normalize, at)
+            if training:
+                np.fill_diagonal(K, squares)
+                self.learned[m] = learned
+            yield K
+
+
+def from_distances(D: Any, normalize: Steps = None) -> FittedKernels:
+    """exp(−D_m / mean D_m) from (M, n, n) distances, or a list or dict of matrices.
+
+    `cross` takes the (M, n_new, n) distances of new to training points; the means stay
+    those of the training pairs. Such a kernel is positive semi-definite when D_m is
+    conditionally negative definite; GramStack.verify_psd tells.
+    """
+    blocks, kernels = blocks_of(D, "D"), []
+    for view, t in blocks.items():
+        close = 1e-8 * np.max(np.abs(t))
+        square = t.shape == (len(t), len(t)) and np.min(t) >= 0
+        if not square or np.max(np.abs(t - t.T)) + np.max(np.diag(t)) > close:
+            raise ValueError(
+                f"D, view {view!r}, is no matrix of distances; expected (n, n), "
+                "symmetric, not negative, with a zero diagonal"
+            )
+        blocks[view] = 0.5 * (t + t.T)
+        np.fill_diagonal(blocks[view], 0.0)
+        name = f"exp(−d/mean) of {'D' if view == '' else view}"
+        kernels.append(Kernel(name, Gaussian(None, given=True), view=view))
+    return FittedKernels(kernels, blocks, normalize)
+
+
+def blocks_of(X: Any, name: str) -> Blocks:
+    """X as checked float64 matrices; lists and dicts of arrays have several views."""
+    first = X[0] if isinstance(X, list | tuple) and X else None
+    several = getattr(X, "ndim", 0) == 3 or getattr(first, "ndim", 0) == 2
+    views: dict[Any, Any] = dict(enumerate(X)) if several else {"": X}
+    views = dict(X) if isinstance(X, Mapping) else views
+    for view, given in views.items():
+        who = name if view == "" else f"{name}, view {view!r},"
+        block = views[view] = real_array(given, who, "an (n, d) matrix of numbers")
+        if block.ndim != 2 or 0 in block.shape:
+            raise ValueError(f"{who} has shape {block.shape}; expected (n, d)")
+        if not np.all(np.isfinite(block)):
+            raise ValueError(f"{who} has NaN or infinite entries; fill in or drop them")
+    if len({len(block) for block in views.values()}) != 1:
+        rows = {view: len(block) for view, block in views.items()}
+        raise ValueError(f"{name} has views with {rows} rows; give each sample in each")
+    return views
+
+
+def sizes_of(blocks: Blocks) -> Sizes:
+    return {view: block.shape[1] for view, block in blocks.items()}
+
+
+def whole_number(given: Any, name: str, least: int) -> int:
+    if not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
+    return int(given)

@@ -1,0 +1,124 @@
+"""Kernel functions: rules of a base t that kernels on the same features share.
+
+Gaussian    exp(−t/scale)         t = ‖x − z‖², or distances as they are given
+Power       (t + offset)^degree   t = ⟨x, z⟩
+Function    k(A, B)               a user's own, which is its own base
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..util.arrays import real_array
+from .normalizations import NORMALIZATIONS, Block
+from .pairwise import distances, products
+
+Array = np.ndarray
+WHOLE = Block(slice(None))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """exp(−t/scale) with t = ‖x − z‖², or with distances t as they are given."""
+
+    scale: float | None  # None: the mean of t over training pairs
+    given: bool = False
+    shared = "distances"  # rules that share this share their base
+
+    def base(self, A: Array, B: Array) -> Array:
+        return A if self.given else distances(A, B)  # nothing cancels
+
+    def diagonal(self, A: Array) -> Array:
+        return np.zeros(len(A))
+
+    def __call__(self, t: Array, mean: float) -> Array:
+        with np.errstate(over="ignore"):
+            K = t / -(self.scale or mean or 1.0)  # mean 0: all points coincide, k = 1
+        return np.exp(K, out=K)
+
+
+@dataclass(frozen=True)
+class Power:
+    """(t + offset)^degree with t = ⟨x, z⟩; the constant is that of no features."""
+
+    degree: int
+    offset: float
+    scale = 1.0
+    shared = "products"
+
+    def base(self, A: Array, B: Array) -> Array:
+        return products(A, B)
+
+    def diagonal(self, A: Array) -> Array:
+        return np.einsum("ij,ij->i", A, A)
+
+    def __call__(self, t: Array, mean: float) -> Array:
+        K = factor = t + self.offset
+        for _ in range(self.degree - 1):
+            K = K * factor
+        return K
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user's own k(A, B), which is its own base."""
+
+    shared: Callable[[Array, Array], Any]
+    name: str
+    scale = 1.0
+
+    def base(self, A: Array, B: Array) -> Array:
+        found = real_array(self.shared(A, B), self.name, "a matrix of numbers")
+        if found.shape != (len(A), len(B)):
+            raise ValueError(
+                f"{self.name} of {len(A)} and {len(B)} points has shape {found.shape}; "
+                f"expected ({len(A)}, {len(B)})"
+            )
+        return found
+
+    def diagonal(self, A: Array) -> Array:
+        parts = [A[i : i + 64] for i in range(0, len(A), 64)]
+        return np.concatenate([np.diag(self.base(part, part)) for part in parts])
+
+    def __call__(self, t: Array, mean: float) -> Array:
+        return t.copy()
+
+
+class Kernel(NamedTuple):
+    name: str
+    rule: Gaussian | Power | Function
+    columns: tuple[int, ...] | slice = slice(None)  # all of them
+    view: str | int = ""
+
+    @property
+    def base(self) -> tuple:
+        """Kernels with equal bases are functions of the same numbers t."""
+        some = self.columns if isinstance(self.columns, tuple) else "all"
+        return self.rule.shared, self.view, some
+
+    def of(
+        self,
+        t: Array,
+        diagonal: Array,
+        learned: dict,
+        steps: Iterable[str] = (),
+        at: Block = WHOLE,
+        means: Callable[[Array, int], Array] = lambda K, i: K.mean(axis=1),
+    ) -> tuple[Array, Array]:
+        """A block of the kernel, normalized, and its squares k(x, x), from the base.
+
+        What is not in `learned` is learned here, on a block of all training points;
+        means(K, i) are the means of their rows before step i.
+        """
+        K, squares = self.rule(t, learned[0]), self.rule(diagonal, learned[0])
+        for i, step in enumerate(steps, 1):
+            learn, apply = NORMALIZATIONS[step]
+            if i not in learned:
+                learned[i] = learn(squares, partial(means, K, i), at.who)
+            apply(K, squares, learned[i], at)
+        return K, squares

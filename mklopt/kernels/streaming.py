@@ -1,0 +1,439 @@
+"""LazyStack: kernels computed from data when they are needed, with a bounded cache.
+
+    grams = mklopt.LazyStack(X, kernels.gaussians([1, 3, 10]), cache="500MB")
+    grams = fitted.lazy(cache="500MB")          # for kernels fitted on data already
+
+It is a GramStack in every other way. Kernels on the same features are functions of the
+same numbers t, products ⟨x, z⟩ or distances ‖x − z‖²: these bases are what is cached,
+so that ten Gaussians on the same features cost the memory of one.
+
+    quad, against, combine, matvec, apply    sweeps over tiles of the upper triangle,
+                                             TILE × TILE, shared out among all cores
+    rows                                     whole rows, computed as they are asked for
+
+Tiles and rows of the bases lie in one cache, at most so many bytes large; what has not
+been used for longest goes first. Every sweep runs the other way than the one before:
+running the same way, it would find the tiles it needs first always just dropped.
+
+Guarantee. Memory: the cache, a few tiles for each core, the data, and what is returned.
+K is one well-defined symmetric matrix whatever was asked for, and in which order, so
+that a certificate speaks of it as of a stored one: an entry of a family depends on its
+two points alone (pairwise.py; NumPy's exp does not mind where in a block it stands),
+and is the same number that fitted.grams() stores. For a function of your own, which may
+round in its own way, every entry comes from the one call k(X_I, X_J), I ≤ J, on a fixed
+grid of tiles: there, rows cost whole tiles. Sums do not depend on the number of cores.
+
+Normalizations that need the whole matrix (multiplicative, centre, a Gaussian of "mean"
+width) take one sweep when the stack is made. full(), dense() and the solvers that ask
+for them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..grams.stack import GramStack
+from ..util.compiled import spread
+from .family import Family, function
+from .fitted import FittedKernels
+from .functions import Kernel
+from .normalizations import Block, Steps
+from .pairwise import fill_pairs, pairs
+
+Array = np.ndarray
+TILE = 256
+PARTS = 8  # of a sweep, for any number of cores: sums do not depend on it …
+SPARE = 2**28  # … or fewer, where results of all parts would take more bytes than this
+UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+
+
+class LazyStack(GramStack):
+    """M kernels of the rows of X, computed on demand; validated like all others.
+
+    X: (n, d), or a list or dict of such arrays for kernels.views
+    kernels: a family of mklopt.kernels, a function k(A, B), or a sequence of these
+    normalize: as for Family.fit
+    cache: bytes, or "500MB"
+    """
+
+    kernels: FittedKernels
+
+    def __init__(
+        self, X: Any, kernels: Any, *, normalize: Steps = None, cache: Any = "500MB"
+    ) -> None:
+        self._lie(_family(kernels).fit(X, normalize), cache)
+
+    @classmethod
+    def of(cls, fitted: FittedKernels, cache: Any = "500MB") -> LazyStack:
+        """A stack of kernels that know their data."""
+        stack = cls.__new__(cls)
+        stack._lie(fitted, cache)
+        return stack
+
+    def _lie(self, fitted: FittedKernels, cache: Any) -> None:
+        self.kernels = fitted
+        store = Tiles(fitted, Cache(_bytes(cache)))
+        self._become(store, np.arange(fitted.M), np.zeros(fitted.M), "")
+
+    @property
+    def cache(self) -> Cache:
+        return self._store.cache
+
+
+def _family(given: Any) -> Family:
+    if isinstance(given, Family):
+        return given
+    if callable(given):
+        return function(given)
+    if isinstance(given, Sequence) and len(given) > 0 and not isinstance(given, str):
+        parts = [_family(part).parts for part in given]
+        return Family(tuple(part for some in parts for part in some))
+    raise ValueError(
+        f"kernels = {given!r}; give a family such as kernels.gaussians([1, 3]), a "
+        "function k(A, B), or a list of these"
+    )
+
+
+def _bytes(given: Any) -> int:
+    """A number of bytes, from a number or from text such as "500MB" or "1.5 GB"."""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)B?\s*", str(given))
+    try:
+        return int(float(found[1]) * UNITS[found[2]])  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"cache = {given!r}; give a number of bytes, or text such as '500MB'"
+        ) from None
+
+
+class Cache:
+    """The arrays used last, at most `limit` bytes of them."""
+
+    def __init__(self, limit: int):
+        self.limit, self.used, self.hits, self.misses = limit, 0, 0, 0
+        self._kept: OrderedDict[tuple, Array] = OrderedDict()
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return (
+            f"Cache({self.used / 1e6:.0f} of {self.limit / 1e6:.0f} MB, "
+            f"{self.hits} hits, {self.misses} misses)"
+        )
+
+    def get(self, key: tuple) -> Array | None:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                self.misses += 1
+            else:
+                self.hits += 1
+                self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: tuple, array: Array) -> None:
+        if array.nbytes > self.limit:
+            return
+        with self._lock:
+            before = self._kept.pop(key, None)
+            self._kept[key] = array
+            self.used += array.nbytes - (0 if before is None else before.nbytes)
+            while self.used > self.limit:
+                self.used -= self._kept.popitem(last=False)[1].nbytes
+
+    def __reduce__(self) -> tuple:
+        return Cache, (self.limit,)  # what is kept need not travel
+
+
+# ---- bases: the numbers that kernels on the same features are functions of -----------
+
+
+class Base:
+    """The base of some kernels on all pairs of training points, by blocks."""
+
+    def __init__(self, kernel: Kernel, X: Array):
+        self.rule, self.name = kernel.rule, kernel.name
+        self.given = getattr(kernel.rule, "given", False)  # distances, not points
+        self.own = callable(kernel.rule.shared)  # a user's function
+        self.X = X if isinstance(kernel.columns, slice) else X[:, kernel.columns]
+        self.X = np.ascontiguousarray(self.X)
+        self.Z = np.ascontiguousarray(self.X[:, :0] if self.given else self.X.T)
+        self.diagonal = kernel.rule.diagonal(self.X)
+
+        self.apart = kernel.rule.shared == "distances"
+
+    def tile(self, I: slice, J: slice) -> Array:
+        if self.given:
+            return self.X[I, J].copy()
+        if self.own:
+            t = self.rule.base(self.X[I], self.X[J])
+            return t if I != J else self._symmetric(t)
+        out = np.empty((I.stop - I.start, J.stop - J.start))
+        fill_pairs(self.X[I], self.Z, self.apart, J.start, out, 0, len(out))
+        return out
+
+    def rows(self, which: Array) -> Array:
+        """Whole rows, of a family: an entry depends on its two points alone."""
+        return self.X[which] if self.given else pairs(self.X[which], self.Z, self.apart)
+
+    def _symmetric(self, t: Array) -> Array:
+        if np.max(np.abs(t - t.T)) > 1e-10 * np.max(np.abs(t)):
+            raise ValueError(
+                f"{self.name} is not symmetric: k(A, A) must equal its transpose"
+            )
+        return 0.5 * (t + t.T)
+
+
+# ---- the store -----------------------------------------------------------------------
+
+Visit = Callable[[int, slice, slice, Iterator[tuple[int, Array]]], None]
+
+
+class Tiles:
+    """Kernels by tiles of the upper triangle; see storage.py for the other stores."""
+
+    storage, remembered = "lazy", 2
+
+    def __init__(self, fitted: FittedKernels, cache: Cache):
+        self.n, self.cache, self.fitted = fitted.n, cache, fitted
+        self.panels = _panels(self.n)
+        count = range(len(self.panels))
+        self.grid = [(i, j) for i in count for j in count[i:]]
+        names = {kernel.base: kernel for kernel in fitted.kernels}
+        places = {key: place for place, key in enumerate(names)}
+        self.bases = [Base(k, fitted.blocks[k.view]) for k in names.values()]
+        self.place = np.array([places[kernel.base] for kernel in fitted.kernels])
+        self.steps: tuple[str, ...] = ()
+        self.way = -1  # of the sweep before
+        self._learn()
+
+    @property
+    def cost(self) -> float:
+        sizes = [panel.stop - panel.start for panel in self.panels]
+        return sum(sizes[i] * sizes[j] for i, j in self.grid) / self.n**2
+
+    # ---- sweeps ------------------------------------------------------------------
+
+    def _walk(self, visit: Callable[[int, int, int], None], parts: int = PARTS) -> None:
+        """visit(part, i, j) for all tiles, on all cores, turning round at each end.
+
+        Each part adds up what it visits by itself, in order: the sums depend neither on
+        the number of cores nor on their pace. A user's function sees one thread only.
+        """
+        way = self.way = -self.way
+
+        def walk(first: int, last: int) -> None:
+            for part in range(first, last)[::way]:
+                for i, j in self.grid[part::parts][::way]:
+                    visit(part, i, j)
+
+        if any(base.own for base in self.bases):
+            walk(0, parts)
+        else:
+            spread(walk, count=parts, work=self.n**2)
+
+    def _tile(self, place: int, i: int, j: int) -> Array:
+        t = self.cache.get((place, i, j))
+        if t is None:
+            t = self.bases[place].tile(self.panels[i], self.panels[j])
+            self.cache.put((place, i, j), t)
+        return t
+
+    def _sweep(self, index: Array, visit: Visit, parts: int = PARTS) -> None:
+        """visit(part, I, J, tiles) with the tiles (k, K) of all kernels index[k]."""
+        mine: dict[int, list[int]] = {}
+        for k, m in enumerate(index):
+            mine.setdefault(int(self.place[m]), []).append(k)
+
+        def tiles(i: int, j: int) -> Iterator[tuple[int, Array]]:
+            I, J = self.panels[i], self.panels[j]
+            for place, some in mine.items():
+                t = self._tile(place, i, j)
+                for k in some:
+                    yield k, self._kernel(int(index[k]), t, I, J)
+
+        def each(part: int, i: int, j: int) -> None:
+            visit(part, self.panels[i], self.panels[j], tiles(i, j))
+
+        self._walk(each, parts)
+
+    def _kernel(self, m: int, t: Array, rows: Any, columns: slice) -> Array:
+        """A block of kernel m from its base, normalized; k(x, x) where x meets x."""
+        base, fitted = self.bases[self.place[m]], self.fitted
+        at = Block(rows, columns, fitted.who(m))
+        how = (self.learned[m], self.steps, at)
+        K, squares = fitted.kernels[m].of(t, base.diagonal[rows], *how)
+        if not np.isfinite(K.sum()):
+            raise ValueError(
+                f"{fitted.who(m)} has NaN or infinite entries; rescale the data"
+            )
+        if isinstance(rows, slice) and rows == columns:
+            np.fill_diagonal(K, squares)
+        return K
+
+    # ---- what is learned from the training points ----------------------------------
+
+    def _learn(self) -> None:
+        """Means, roots and traces, for kernels that have not been computed before."""
+        fitted, everyone = self.fitted, range(self.fitted.M)
+        means = self._means()
+        self.learned = {
+            m: fitted.learned.get(m) or {0: means[self.place[m]]} for m in everyone
+        }
+        self.squares = np.empty((fitted.M, self.n))
+        for i in range(len(fitted.normalize) + 1):
+            new = [m for m in everyone if i not in self.learned[m]]
+            row_means = partial(self._row_means, new, {})
+            for m in everyone:
+                self.squares[m] = self._squares(m, i, row_means)
+            self.steps = fitted.normalize[:i]
+        fitted.learned.update(self.learned)
+        if np.any(self.squares < 0):
+            who = fitted.who(int(np.argmin(self.squares.min(axis=1))))
+            raise ValueError(
+                f"{who} has a negative k(x, x), so it is not positive semi-definite; "
+                "check the function it is"
+            )
+
+    def _squares(self, m: int, i: int, row_means: Callable[[int], Array]) -> Array:
+        """k(x, x) after the first i steps, of which the last may be learned here."""
+        kernel, base = self.fitted.kernels[m], self.bases[self.place[m]]
+        nothing = Block(slice(None), slice(0, 0), self.fitted.who(m))
+        how = (self.learned[m], self.fitted.normalize[:i], nothing)
+        ask = lambda K, i: row_means(m)  # noqa: E731
+        return kernel.of(np.empty((self.n, 0)), base.diagonal, *how, ask)[1]
+
+    def _row_means(self, new: list[int], known: dict[int, Array], m: int) -> Array:
+        """Of kernel m as far as it is normalized; one sweep for all that are new."""
+        if not known:
+            ones = np.ones((1, self.n, 1))
+            known.update(zip(new, self.matvec(np.array(new), ones)[:, :, 0] / self.n))
+        return known[m]
+
+    def _means(self) -> Array:
+        """The mean of each base over pairs of points, where a width depends on it."""
+        rules = enumerate(kernel.rule for kernel in self.fitted.kernels)
+        new = {int(self.place[m]) for m, rule in rules if rule.scale is None}
+        new -= {int(self.place[m]) for m in self.fitted.learned}
+        sums = np.zeros((PARTS, len(self.bases)))
+
+        def add(part: int, i: int, j: int) -> None:
+            for place in new:
+                t = self._tile(place, i, j)
+                sums[part, place] += t.sum() if i == j else 2 * t.sum()
+
+        if new:
+            self._walk(add)
+        within = [base.diagonal.sum() for base in self.bases]
+        return (sums.sum(axis=0) - within) / max(self.n * (self.n - 1), 1)
+
+    # ---- what a store does -----------------------------------------------------------
+
+    def combine(self, index: Array, theta: Array) -> Array:
+        out = np.empty((self.n, self.n))
+
+        def put(part: int, I: slice, J: slice, tiles: Any) -> None:
+            total = np.zeros((I.stop - I.start, J.stop - J.start))
+            for k, K in tiles:
+                K *= theta[k]
+                total += K
+            out[I, J] = total
+            out[J, I] = total.T
+
+        self._sweep(index, put)
+        return out
+
+    def kernel(self, m: int) -> Array:
+        return self.combine(np.array([m]), np.ones(1))
+
+    def quad(self, index: Array, A: Array) -> Array:
+        return self._totals(index, lambda K, I, J: np.vdot(A[I], K @ A[J]))
+
+    def against(self, index: Array, S: Array) -> Array:
+        return self._totals(index, lambda K, I, J: np.sum(K * S[I, J]))
+
+    def _totals(self, index: Array, product: Callable) -> Array:
+        """Σ over all tiles, those of the upper triangle twice."""
+        out = np.zeros((PARTS, len(index)))
+
+        def add(part: int, I: slice, J: slice, tiles: Any) -> None:
+            for k, K in tiles:
+                out[part, k] += product(K, I, J) * (1 if I == J else 2)
+
+        self._sweep(index, add)
+        return np.asarray(out.sum(axis=0))
+
+    def matvec(self, index: Array, A: Array) -> Array:
+        """(K_m A_m)_m for A of shape (1 or M, n, k)."""
+        shape = (len(index), *A.shape[1:])
+        parts = min(PARTS, max(1, SPARE // (8 * math.prod(shape))))
+        out = np.zeros((parts, *shape))
+
+        def add(part: int, I: slice, J: slice, tiles: Any) -> None:
+            for k, K in tiles:
+                a, mine = A[k if len(A) > 1 else 0], out[part, k]
+                mine[I] += K @ a[J]
+                if I != J:
+                    mine[J] += K.T @ a[I]
+
+        self._sweep(index, add, parts)
+        return np.asarray(out.sum(axis=0))
+
+    def rows(self, index: Array, which: Array) -> Array:
+        out = np.empty((len(index), len(which), self.n))
+        for place in set(self.place[index]):
+            t = self._rows(int(place), which)
+            for k in np.flatnonzero(self.place[index] == place):
+                out[k] = self._kernel(int(index[k]), t, which, slice(0, self.n))
+                out[k, np.arange(len(which)), which] = self.squares[index[k], which]
+        return out
+
+    def _rows(self, place: int, which: Array) -> Array:
+        """Rows of a base: kept, or computed all at once, or cut from tiles."""
+        base = self.bases[place]
+        if base.own:
+            return self._rows_of_tiles(place, which)
+        t = np.empty((len(which), self.n))
+        kept = [self.cache.get((place, int(i))) for i in which]
+        new = np.array([k for k, row in enumerate(kept) if row is None], int)
+        t[new] = base.rows(which[new])
+        for k, row in enumerate(kept):
+            if row is not None:
+                t[k] = row
+        for k in new:
+            self.cache.put((place, int(which[k])), t[k].copy())
+        return t
+
+    def _rows_of_tiles(self, place: int, which: Array) -> Array:
+        t = np.empty((len(which), self.n))
+        for i, I in enumerate(self.panels):
+            here = np.flatnonzero((I.start <= which) & (which < I.stop))
+            for j, J in enumerate(self.panels if len(here) else []):
+                tile = self._tile(place, min(i, j), max(i, j))
+                t[here, J] = (tile if i <= j else tile.T)[which[here] - I.start]
+        return t
+
+    def diag(self, index: Array) -> Array:
+        return self.squares[index]
+
+    def triangle(self, m: int) -> Array:
+        """The upper triangle, row after row."""
+        return np.concatenate([row[i:] for i, row in enumerate(self.kernel(m))])
+
+    def chain(self, terms: int) -> int:
+        """Additions between a product and the sum it ends in, at most."""
+        return min(terms, TILE + len(self.panels) + PARTS) + 2
+
+
+def _panels(n: int) -> list[slice]:
+    """1, …, n in equal parts of at most TILE."""
+    count = -(-n // TILE)
+    ends = [n * k // count for k in range(count + 1)]
+    return [slice(a, b) for a, b in pairwise(ends)]

@@ -1,0 +1,175 @@
+"""What `solve` returns: the point, its certificate, and how it was reached."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..certificates.certificate import Certificate, certify
+from ..certificates.portable import save_certificate
+from ..problem import Problem
+from ..util.archives import read_archive, write_archive
+from ..util.arrays import real_array
+from .trace import Trace, read_columns
+
+Array = np.ndarray
+
+STATUS = {
+    "converged": "the certified relative gap is at most tol",
+    "max_iter": "the limit on iterations came first",
+    "time_limit": "the limit on time came first",
+    "stagnated": "the gap stopped falling before it reached tol",
+    "finished": "the solver ended by itself before the gap reached tol",
+    "rounding": "the gap was below tol in the loop, but not when certified afresh",
+    "stopped": "the callback asked to stop",
+    "interrupted": "interrupted from the keyboard",
+    "failed": "the solver raised an error",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The best certified point of a run.
+
+    certificate: of this very point, computed afresh at the end, apart from the solver
+    status: one of converged, max_iter, time_limit, stagnated, finished, rounding,
+        stopped, interrupted, failed (`message` says more)
+    choice: what a solver that picks another picked, and why
+    """
+
+    problem: Problem = field(repr=False)
+    solver: str
+    status: str
+    message: str
+    certificate: Certificate = field(repr=False)
+    trace: Trace
+    choice: str = ""
+
+    @cached_property
+    def weights(self) -> Array:
+        """The kernel weights at this point: θ_m = ‖w_m‖ / ‖α‖_{K_m} at the optimum.
+
+        A function of the primal point, u / ∂Ω(u) with u_m = ‖w_m‖; where Ω* is smooth,
+        of α, too, ∂Ω*(v)/v. The gap is what w and α are off together, so the squared
+        errors of the two share it and a mean is better than either at its worst: the
+        geometric one, three parts α, which mostly settles first. Elsewhere one of them
+        alone (q > 2: ½‖u‖_q² bends too little for w to tell). The θ that the solver
+        ended with is certificate.weights.
+        """
+        formulation, found = self.problem.formulation, self.certificate
+        traits = formulation.traits
+        if "smooth_dual" in traits:
+            v = np.sqrt(np.maximum(self.problem.grams.quad(found.alpha), 0.0))
+            theta = formulation.dual_weights(v)
+            if "ball" in traits:
+                theta = theta**0.75 * formulation.weights(found.norms) ** 0.25
+        else:
+            theta = formulation.weights(found.norms)
+        given = found.weights  # an unused kernel may have no finite weight
+        return np.where(np.isfinite(theta), theta, 0.0 if given is None else given)
+
+    @property
+    def dual(self) -> Array:
+        return self.certificate.alpha
+
+    @property
+    def bias(self) -> Any:
+        return self.certificate.bias
+
+    @property
+    def relative_gap(self) -> float:
+        return self.certificate.relative_gap
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+    def decision(self, test_stack: Any) -> Array:
+        """f at new points from their kernels with the training points.
+
+        test_stack: (M, n_test, n): kernel m between test points (rows) and training
+        points (columns), normalized as the training kernels were
+        """
+        n, M = self.problem.grams.n, self.problem.grams.M
+        if hasattr(test_stack, "dense"):
+            test_stack = test_stack.dense()
+        K = real_array(test_stack, "test_stack", "an (M, n_test, n) array of numbers")
+        if K.ndim != 3 or K.shape[0] != M or K.shape[2] != n:
+            raise ValueError(
+                f"test_stack has shape {K.shape}; expected ({M}, n_test, {n}): one "
+                "matrix per kernel, test points in rows, training points in columns"
+            )
+        coefficients = self.certificate.expansion.reshape(M, n, -1)
+        f = np.zeros((K.shape[1], coefficients.shape[2]))
+        for kernel, part in zip(K, coefficients):
+            f += kernel @ part
+        return f.reshape(K.shape[1], *self.problem.shape[1:]) + self.bias
+
+    def save(self, path: str | os.PathLike) -> None:
+        """One NumPy archive, no pickle: the point, the trace, the problem's hash."""
+        found = self.certificate
+        point = {"dual": found.alpha}
+        for name in ("weights", "coefficients"):
+            if getattr(found, name) is not None:
+                point[name] = getattr(found, name)
+        about = {
+            "kind": "result",
+            "solver": self.solver,
+            "status": self.status,
+            "message": self.message,
+            "choice": self.choice,
+            "problem": self.problem.digest(),
+            "about": self.trace.about,
+        }
+        trace = {f"trace.{k}": v for k, v in self.trace.arrays().items()}
+        write_archive(path, {**point, **trace}, about)
+
+    def save_certificate(self, path: str | os.PathLike) -> None:
+        """A file that proves lower ≤ f* ≤ upper; `mklopt verify` checks it exactly."""
+        save_certificate(self.certificate, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, problem: Problem) -> Result:
+        """A saved result for the problem it belongs to, certified afresh."""
+        arrays, about = read_archive(path, "result")
+        if about.get("problem") != problem.digest():
+            raise ValueError(
+                f"{path} is the result of another problem: kernels, labels, loss, "
+                "formulation, C or bias differ"
+            )
+        status, solver = str(about.get("status")), str(about.get("solver"))
+        tol = about["about"].get("tol", 0.0)
+        number = isinstance(tol, int | float)
+        if "dual" not in arrays or status not in STATUS or not number:
+            raise ValueError(f"{path} is not a file written by mklopt")
+        theta, B = arrays.get("weights"), arrays.get("coefficients")
+        certificate = certify(problem, arrays["dual"], theta, coefficients=B)
+        parts = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
+        message = str(about.get("message", ""))
+        gap = certificate.relative_gap
+        if status == "converged" and not gap <= tol * (1 + 1e-6) + 1e-15:
+            status = "finished"
+            message = f"certified on loading, the gap is {gap:.1e}"
+        trace = Trace(read_columns(path, parts), **about["about"])
+        points = (certificate, trace, str(about.get("choice", "")))
+        return cls(problem, solver, status, message, *points)
+
+    def __repr__(self) -> str:
+        return (
+            f"Result({self.solver}, {self.status}, relative_gap="
+            f"{self.relative_gap:.1e}, {self.trace!r})"
+        )
+
+    def __str__(self) -> str:
+        found = self.certificate
+        choice = f"  {self.choice}\n" if self.choice else ""
+        return (
+            f"{self.solver}: {self.status} ({STATUS[self.status]})\n{choice}"
+            f"  {found.dual:.10g} ≤ f* ≤ {found.primal:.10g}, relative gap "
+            f"{found.relative_gap:.1e}\n"
+            f"  {self.trace}"
+        )

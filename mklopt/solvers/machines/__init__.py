@@ -1,0 +1,1 @@
+"""The inner problem at fixed kernel weights: SVMs, smooth losses, several classes."""

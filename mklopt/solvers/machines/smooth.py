@@ -1,0 +1,215 @@
+"""The machine of a loss that is twice differentiable: logistic, squared.
+
+    min over β, b   Σ C_i V(f_i) + ½ βᵀKβ,    f = Kβ + b,    K = Σ θ_mK_m
+
+Algorithm. Newton's method. With D = C V''(f), α = −C V'(f) and P = (D⁻¹ + K)⁻¹ the
+quadratic model of the losses at predictions f has its minimum at
+
+    β = α + P (f − Kα) − b P1,    Σβ = 0
+
+where P = R (I + RKR)⁻¹ R, R = √D, needs no D⁻¹: far from the margin V'' underflows. f
+need not be Kβ + b for any β: where a new K makes nonsense of the last β, the first step
+models the losses at the last predictions, which change less. Then the best length along
+the step, shorter or longer than 1 (an exponential tail falls only by a constant factor
+with every step of length 1), and the best b.
+
+One Cholesky factorization serves until a step no longer pays, and for derivatives: what
+is left of the gap says whether it does. It is made in single precision where RKR is not
+too large for that; residuals are float64, and one step refines the other.
+
+Guarantee. `gap` = primal − dual at α, which lies in the domain of V* and sums to 0 with
+the best b; in float64, whatever the steps were made of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numba import float32, float64, types
+
+from ...problem import Problem
+from ...util.compiled import READ_ONLY, compiled
+from .machine import Machine
+
+Array = np.ndarray
+SEARCHES = 20  # evaluations along a step, at most
+FLAT = 0.1  # of the slope at its beginning: flat enough
+LOST = 1.0  # of the last primal value: begin with the last predictions instead
+PAYS = 0.1  # of the gap before: a factor is used again
+SINGLE = 1e5  # of tr RKR, at most, for factors in single precision
+
+
+def machine_for(problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
+    """The machine that the loss has; α need be no sharper than Newton makes it."""
+    kind = Steep if problem.loss.steep else Machine
+    return kind(problem, alpha, sharpness, curved=True)
+
+
+class Steep(Machine):
+    """The machine at given kernel weights; every coordinate of α is free."""
+
+    beta: Array | None = None
+    f: Array | None = None  # predictions
+    move: Array | None = None  # where β is likely to go next
+    bias, primal = 0.0, np.inf
+    K: Array = np.zeros((0, 0))
+    _factor: Any = None
+    _room: Array = np.zeros((0, 0))
+
+    def solve(self, theta: Array, K: Array | None = None) -> Array:
+        last, self.theta = self.K, theta
+        self.K = self.problem.grams.combine(theta) if K is None else K
+        if self.K is last and self.move is None and self.gap <= self.tol:
+            return self._solved(self.slope, self.gap, 0.0)
+        before, f = self.primal, self.f
+        if self.K is not last:
+            self._factor = None
+        self._begin()
+        foreign = f if self.primal > LOST * before else None
+        for _ in range(self.steps):  # at least one: derivatives need a factor anyhow
+            before = self.gap
+            self._step(foreign)
+            rounding = self.gap >= before and self.gap <= 1e-12 * abs(self.primal)
+            if self.gap <= self.tol or rounding:
+                break
+            if self.gap > PAYS * before:
+                self._factor = None
+            foreign = None
+        return self._solved(self.slope, self.gap, 0.125)
+
+    def _begin(self) -> None:
+        """At the last β, with its predictions, or where it is foreseen to go."""
+        last = self.beta if self.beta is not None else self.alpha
+        beta = np.zeros(self.problem.grams.n) if last is None else last
+        Kb = self.K @ beta
+        starts = [(beta, Kb)]
+        if self.beta is not None:
+            keeps = float(self.Kb @ Kb) / max(float(Kb @ Kb), 1e-300)
+            starts.append((keeps * beta, keeps * Kb))
+        if self.move is not None:
+            starts.append((beta + self.move, Kb + self.K @ self.move))
+        tried = [self._settle(*start) for start in starts]
+        if (best := int(np.argmin(tried))) < len(starts) - 1:
+            self._settle(*starts[best])
+        self._look()
+        self.move = None
+
+    def _settle(self, beta: Array, Kb: Array) -> float:
+        """f and the primal value at β, with the best bias."""
+        problem, loss = self.problem, self.problem.loss
+        self.beta, self.Kb = beta, Kb
+        if problem.bias:
+            self.bias = float(loss.offset(Kb, problem.y, problem.costs))
+        self.f = Kb + self.bias
+        cost = float(problem.costs @ loss.value(self.f, problem.y))
+        self.primal = cost + 0.5 * float(beta @ Kb)
+        return self.primal
+
+    def _look(self) -> None:
+        """α at f, and the gap."""
+        problem, loss = self.problem, self.problem.loss
+        slope = loss.gradient(self.f, problem.y)
+        self.slope = problem.feasible(-problem.costs * slope)
+        length = 0.5 * float(self.slope @ self.K @ self.slope)
+        self.below = problem.gain(self.slope) - length
+        self.gap = self.primal - self.below
+
+    @property
+    def J(self) -> float:
+        return self.below
+
+    def _step(self, foreign: Array | None) -> None:
+        """Towards the minimum of the model of the losses at β, or at other predictions.
+
+        At β, f − b − Kα is K(β − α): as small as β is wrong, which refines β.
+        """
+        problem = self.problem
+        f = self.f if foreign is None else foreign
+        assert self.beta is not None and self.f is not None and f is not None
+        alpha = -problem.costs * problem.loss.gradient(f, problem.y)
+        rest, shift = self.beta - alpha, 0.0
+        force = self.K @ rest if foreign is None else f - self.bias - self.K @ alpha
+        if self._factor is None:
+            self._refactor(self._root(f))
+        push, ones = self._plain(np.column_stack([force, np.ones(len(f))])).T
+        step = push - rest
+        if problem.bias:
+            shift = float(np.sum(self.beta + step) / max(np.sum(ones), 1e-300))
+            step = step - shift * ones
+        Ks = self.K @ step
+        t = self._length(step, Ks, Ks + shift)
+        self._settle(self.beta + t * step, self.Kb + t * Ks)
+        self._look()
+
+    def _root(self, f: Array) -> Array:
+        """R = √(C V'') at predictions f."""
+        problem, loss = self.problem, self.problem.loss
+        slope = loss.gradient(f, problem.y)
+        return np.asarray(np.sqrt(problem.costs) * loss.root(slope, problem.y))
+
+    def _length(self, step: Array, Ks: Array, moves: Array) -> float:
+        """Where Σ C V + ½βᵀKβ is lowest along a step: Newton within a bracket."""
+        problem, loss, f = self.problem, self.problem.loss, self.f
+        assert self.beta is not None and f is not None
+        along, bend = float(self.beta @ Ks), float(step @ Ks)
+
+        def slopes(t: float) -> tuple[float, float]:
+            V = loss.gradient(f + t * moves, problem.y)
+            curve = problem.costs @ (loss.root(V, problem.y) * moves) ** 2
+            return problem.costs @ (V * moves) + along + t * bend, curve + bend
+
+        first = slopes(0.0)[0]
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(SEARCHES):
+            slope, curve = slopes(t)
+            if abs(slope) <= FLAT * abs(first):
+                break
+            low, high = (t, high) if slope < 0 else (low, t)
+            curve = max(curve, 0.1 * abs(slope) / t, 1e-300)  # else 4t or 0.1t it is
+            t = min(max(t - slope / curve, 0.1 * t), 4 * t)
+            t = t if low < t < high else 0.5 * (low + min(high, 4 * low))
+        return t
+
+    # ---- (D⁻¹ + K)⁻¹ --------------------------------------------------------------
+
+    def _refactor(self, R: Array) -> None:
+        self.R = R
+        size = float(R**2 @ np.diagonal(self.K))  # λ_max(RKR) is less, λ_min(I + …) 1
+        kind = np.float32 if size < SINGLE else np.float64
+        # fresh memory costs half a factorization
+        if self._room.shape != self.K.shape or self._room.dtype != kind:
+            self._room = np.empty(self.K.shape, kind)
+        _system(self.K, R, self._room)
+        options = {"overwrite_a": True, "check_finite": False}
+        self._factor = scipy.linalg.cho_factor(self._room.T, **options)
+
+    def _plain(self, force: Array) -> Array:
+        """P force, without the border."""
+        R = self.R[:, None]
+        right = (R * force).astype(self._room.dtype)
+        return R * scipy.linalg.cho_solve(self._factor, right, check_finite=False)
+
+    def respond(self, force: Array) -> Array:
+        if self._factor is None:
+            assert self.f is not None, "solve first"
+            self._refactor(self._root(self.f))
+        found = self._plain(np.column_stack([force, np.ones(len(force))]))
+        if self.problem.bias:
+            ones = found[:, -1]
+            found -= np.outer(ones, np.sum(found, axis=0) / np.sum(ones))
+        return found[:, :-1]
+
+    def foresee(self, move: Array) -> None:
+        self.move = move
+
+
+@compiled(*[types.void(READ_ONLY, float64[::1], t[:, ::1]) for t in (float64, float32)])
+def _system(K, R, out):
+    """The lower triangle of I + RKR."""
+    for i in range(len(R)):
+        a = R[i]
+        for j in range(i + 1):
+            out[i, j] = a * K[i, j] * R[j]
+        out[i, i] += 1

@@ -1,0 +1,1 @@
+"""Parts that several algorithms share. Nothing here is registered as a solver."""

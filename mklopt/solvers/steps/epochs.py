@@ -1,0 +1,410 @@
+"""One sample at a time: the epoch that obscure, pegasos and ufo share.
+
+Problem. f(w) = λΩ(w) + (1/N) Σ c_iV_i(w), the canonical one divided by ΣC: λ = 1/ΣC
+and c_i = N C_i/ΣC (1 when all C are equal); Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2,
+1/p + 1/q = 1. No bias.
+
+State. One α for all kernels, and w = ∇Ω*(α): with v_m = ‖α‖_{K_m} and x = (v − a)₊/c
+
+    w_m = θ_m Σ_i α_i ψ_m(x_i),   θ_m = (x_m/‖x‖_q)^{q−2} x_m/v_m
+
+(the papers' dual vector is qα). A step at sample i with z = c_i ∂V_i(w) ⊗ ψ(x_i) is
+α ← (1 − λε)α − εz, after which α is scaled back to ‖α‖_{2,q} ≤ R. Kept are α/scale,
+K_mα/scale at all points, and ‖α/scale‖²_{K_m}: shrinking costs O(M), a prediction
+O(Mk), a subgradient with k' entries k' axpys of one row of each kernel.
+
+Averages. The w_t of an epoch differ in M factors and in one sample per step: their sum
+is S_mB − D with S_m the sum of the factors, B the coefficients at the end, and D the
+changes of B, each times the S_m of its time. That is O(Mk') a step, and exact.
+
+Reference: Orabona, Jie and Caputo (2012), section 3.1; suffix averages are those of
+Rakhlin, Shamir and Sridharan (2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numba import float64, int64, types
+
+from ...certificates.certificate import dual_value, primal_value
+from ...formulations.losses.pointwise import SIGNATURE
+from ...formulations.norms import dual_exponent, norm
+from ...problem import Problem
+from ...util.compiled import READ_ONLY, STACK, VECTOR, compiled
+from ..base import Iterate, Steps
+from ..start import coefficients_of
+
+Array = np.ndarray
+ITERATES = ("last", "average", "suffix")
+SHRINK = 2.0 ** -np.arange(8)
+LARGE = 2**27  # numbers: 1 GB
+BLOCK = 64  # rows fetched at once from a stack that does not keep them
+COUNTS = types.Array(int64, 1, "C", readonly=True)
+CUBE = float64[:, :, ::1]
+# Places in `tally`, the numbers that live through an epoch.
+SCALE, TIME, PULL, UPDATES, PAID, NOISE, SIZE = range(7)
+
+
+@compiled(float64(float64[::1], *[float64] * 4, float64[::1]))
+def _mirror(quad, scale, q, a, c, omega):
+    """ω = scale·θ from ‖α/scale‖²; returns ‖w‖_{2,p} = ‖x‖_q."""
+    top = 0.0
+    for m in range(len(quad)):
+        omega[m] = max(scale * np.sqrt(max(quad[m], 0.0)) - a, 0.0) / c
+        top = max(top, omega[m])
+    if top == 0:
+        return 0.0
+    total = 0.0
+    for m in range(len(quad)):
+        total += (omega[m] / top) ** q
+    size = top * total ** (1 / q)
+    for m in range(len(quad)):
+        if omega[m] > 0:
+            omega[m] *= (omega[m] / size) ** (q - 2) / np.sqrt(quad[m])
+    return size
+
+
+@compiled(
+    types.void(
+        STACK, COUNTS, COUNTS, *[VECTOR] * 3, READ_ONLY,
+        types.FunctionType(SIGNATURE), *[float64] * 7,
+        float64[:, ::1], CUBE, *[float64[::1]] * 3, CUBE, CUBE, float64[:, ::1],
+        *[float64[::1]] * 2,
+    )
+)  # fmt: skip
+def _steps(
+    rows, place, order, y, cost, roots, diag, loss, parameter, q, a, c, lam, R, eta,
+    B, F, quad, omega, S, D, W, G, seen, tally,
+):  # fmt: skip
+    """A step at each sample of `order`; its rows are rows[:, place].
+
+    eta > 0 is stage 1 (α ← α − ηz/q); otherwise ε = 1/(λt + s_t) with s_t as in
+    Algorithm 2, which stays 0 for R = ∞.
+    """
+    M, k, n = F.shape
+    f, g = np.empty(k), np.empty(k)
+    size = tally[SIZE]
+    for step in range(len(order)):
+        i, place_of_i = order[step], place[step]
+        for j in range(k):
+            f[j] = 0.0
+            for m in range(M):
+                f[j] += omega[m] * F[m, j, i]
+        value = loss(f, y[i], parameter, g)
+        square = 0.0
+        for j in range(k):
+            square += g[j] * g[j]
+            G[i, j] += g[j]
+        seen[i] += 1
+        for m in range(M):
+            S[m] += omega[m]
+        tally[TIME] += 1
+        epsilon, shrink = eta / q, 1.0
+        if eta == 0:
+            now = lam * tally[TIME]
+            slope = lam * size + cost[i] * roots[i] * np.sqrt(square)
+            d = now + tally[PULL]
+            tally[PULL] += 0.5 * (np.sqrt(d * d + q * (slope / R) ** 2) - d)
+            epsilon = 1 / (now + tally[PULL])
+            shrink = epsilon * (now - lam + tally[PULL])
+            tally[NOISE] += q * slope * slope * epsilon
+            tally[PAID] += 0.5 * lam * size * size + cost[i] * value
+        if shrink == 0:  # the first step of pegasos forgets where it began
+            for m in range(M):
+                for r in range(n):
+                    for j in range(k):
+                        D[m, r, j] -= S[m] * B[r, j]
+            B[:] = 0.0
+            F[:] = 0.0
+            quad[:] = 0.0
+            shrink = 1.0
+        tally[SCALE] *= shrink
+        for j in range(k):
+            if g[j] != 0:
+                delta = -epsilon * cost[i] * g[j] / tally[SCALE]
+                B[i, j] += delta
+                for m in range(M):
+                    D[m, i, j] += delta * S[m]
+                    quad[m] += delta * (2 * F[m, j, i] + delta * diag[i, m])
+                    row, image = rows[m, place_of_i], F[m, j]
+                    for r in range(n):
+                        image[r] += delta * row[r]
+        if square > 0:
+            tally[UPDATES] += 1
+        if square > 0 or a > 0:
+            size = _mirror(quad, tally[SCALE], q, a, c, omega)
+        else:
+            size *= shrink
+            omega *= shrink
+        if size > R:
+            tally[SCALE] *= R / size
+            omega *= R / size
+            size = R
+    tally[SIZE] = size
+
+
+@compiled(
+    types.void(
+        *[float64] * 3, float64[:, ::1], CUBE, *[float64[::1]] * 3, CUBE, CUBE,
+        float64[::1],
+    )
+)  # fmt: skip
+def _settle(q, a, c, B, F, quad, omega, S, D, W, tally):
+    """The end of an epoch: the scale and the averages, W += S_mB − D, multiplied out.
+
+    An epoch shrinks the scale to 1/n or so; the norms are computed afresh.
+    """
+    M, k, n = F.shape
+    scale = tally[SCALE]
+    for m in range(M):
+        for i in range(n):
+            for j in range(k):
+                W[m, i, j] += S[m] * B[i, j] - D[m, i, j]
+    S[:] = 0.0
+    D[:] = 0.0
+    B *= scale
+    F *= scale
+    tally[SCALE] = 1.0
+    for m in range(M):
+        quad[m] = 0.0
+        for j in range(k):
+            for r in range(n):
+                quad[m] += B[r, j] * F[m, j, r]
+    tally[SIZE] = _mirror(quad, 1.0, q, a, c, omega)
+
+
+def epochs(given: int | None, n: int, name: str) -> range:
+    """So many epochs; None: two million steps, at least five epochs."""
+    if given is None:
+        return range(max(5, 2_000_000 // n))
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ValueError(f"{name} = {given!r}; give a whole number ≥ 0 of epochs")
+    return range(given)
+
+
+def positive(given: float, name: str) -> float:
+    number = isinstance(given, int | float | np.integer | np.floating)
+    if isinstance(given, bool) or not number or not given > 0:
+        raise ValueError(f"{name} = {given!r}; give a positive number")
+    return float(given)
+
+
+class Descent:
+    """The state of a run, its epochs, and the points it can show.
+
+    shape: (p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu
+    sampling, iterate, improve: as the options of obscure
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        shape: tuple[float, float, float],
+        rng: np.random.Generator,
+        sampling: str = "iid",
+        iterate: str = "all",
+        improve: Callable | None = None,
+        start: Any = None,
+    ):
+        if sampling not in ("iid", "shuffle"):
+            raise ValueError(f"sampling = {sampling!r}; choose 'iid' or 'shuffle'")
+        if iterate not in (*ITERATES, "all"):
+            choice = ", ".join(ITERATES)
+            raise ValueError(f"iterate = {iterate!r}; choose {choice} or all")
+        self.problem, self.rng, self.sampling = problem, rng, sampling
+        self.which, self.improve = iterate, improve
+        (self.p, self.a, self.c), self.q = shape, dual_exponent(shape[0])
+        M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))
+        self.lam = 1 / float(np.sum(problem.costs))
+        sizes = np.sqrt(np.maximum(problem.grams.diag(), 0.0)).T
+        roots = np.array([norm(size, self.q) for size in sizes])  # ‖ψ(x_i)‖_{2,q}
+        self.samples = (
+            np.asarray(problem.y, float),
+            np.asarray(n * self.lam * problem.costs),
+            roots,
+            np.ascontiguousarray(problem.grams.diag().T),
+        )
+        self.rows = kept_rows(problem.grams)
+        self.B, self.F = np.zeros((n, k)), np.zeros((M, k, n))
+        self.quad, self.omega, self.S = np.zeros((3, M))
+        self.D, self.tally, self.epochs = np.zeros((M, n, k)), np.zeros(7), 0
+        self.tally[SCALE] = 1.0
+        self.begin()
+        if start is not None:
+            self._from(start)
+
+    def _from(self, start: Any) -> None:
+        """w = ∇Ω*(α) for the α of a result, or of (weights, dual)."""
+        _, alpha, _ = coefficients_of(self.problem, start)
+        self.B[:] = alpha.reshape(self.B.shape)
+        images = self.problem.grams.matvec(self.B)
+        self.F[:] = images.transpose(0, 2, 1)
+        self._settle()
+
+    def begin(self) -> None:
+        """A new stage: time, averages and the subgradients seen start from zero."""
+        self.tally[[TIME, PULL, UPDATES, PAID, NOISE]] = 0.0
+        self.W, self.G = np.zeros(self.D.shape), np.zeros(self.B.shape)
+        self.seen, self.stage = np.zeros(len(self.B)), 0
+        self.marks = [self._sums()] * 2
+
+    def _sums(self) -> tuple[float, Array, Array, Array]:
+        copies = (self.W.copy(), self.G.copy(), self.seen.copy())
+        return (float(self.tally[TIME]), *copies)
+
+    def epoch(self, eta: float = 0.0, R: float = np.inf) -> None:
+        """n steps: of stage 1 when eta > 0, else of stage 2 inside the ball of R."""
+        n, before = len(self.B), self.tally[UPDATES]
+        iid = self.sampling == "iid"
+        order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
+        loss, parameter = self.problem.loss.pointwise()
+        rule = (self.q, self.a, self.c, self.lam, R, eta)
+        state = (self.B, self.F, self.quad, self.omega, self.S, self.D, self.W)
+        for rows, place, some in self._blocks(order):
+            _steps(
+                rows, place, some, *self.samples, loss, parameter, *rule, *state,
+                self.G, self.seen, self.tally,
+            )  # fmt: skip
+        self._settle()
+        if self.rows is not None:
+            self.problem.grams.count_rows(self.tally[UPDATES] - before)
+        self.epochs, self.stage = self.epochs + 1, self.stage + 1
+        if self.stage & (self.stage - 1) == 0:  # 1, 2, 4, 8, …
+            self.marks = [self.marks[1], self._sums()]
+
+    def _settle(self) -> None:
+        state = (self.B, self.F, self.quad, self.omega, self.S, self.D, self.W)
+        _settle(self.q, self.a, self.c, *state, self.tally)
+
+    def _blocks(self, order: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Rows of all kernels, where in them to find a sample, and the samples."""
+        if self.rows is not None:
+            yield self.rows, order, order
+            return
+        for first in range(0, len(order), BLOCK):
+            some = order[first : first + BLOCK]
+            rows = np.ascontiguousarray(self.problem.grams.rows(some), dtype=float)
+            yield rows, np.arange(len(some)), some
+
+    @property
+    def steepest(self) -> float:
+        """L ≥ ‖z‖_{2,q} for every sample: theorems 3 and 4."""
+        _, cost, roots, _ = self.samples
+        radius = self.problem.loss.domain(self.problem.y).radius
+        return float(np.max(cost * roots * radius))
+
+    def regret_bound(self, R: float) -> float:
+        """Lemma 2: Σ g_t(w_t) − g_t(u) is at most this for all ‖u‖_{2,p} ≤ R."""
+        return 2 * R**2 * self.tally[PULL] + 0.5 * float(self.tally[NOISE])
+
+    def regret(self, f: Array, penalty: float) -> float:
+        """Σ g_t(w_t) − g_t(u) of this stage, u given by its predictions and Ω(u).
+
+        For squared norms (a = 0, c = 1), as the lemma is.
+        """
+        values = self.problem.loss.value(f, self.problem.y)
+        theirs = float(np.sum(self.seen * self.samples[1] * values))
+        theirs += float(self.tally[TIME]) * self.lam * penalty
+        return float(self.tally[PAID]) - theirs
+
+    # ---- what it can show -----------------------------------------------------------
+
+    def coefficients(self, which: str) -> Array:
+        """(M, n[, k]) of the last w, or of the mean of all or of the later w_t."""
+        if which == "last" or self.tally[TIME] == 0:
+            found = self.omega[:, None, None] * self.B
+        else:
+            time, W = (0.0, 0.0) if which == "average" else self.marks[0][:2]
+            found = (self.W - W) / (self.tally[TIME] - time)
+        return found.reshape(self.problem.grams.M, *self.problem.shape)
+
+    @property
+    def predictions(self) -> Array:
+        """f at all points, of the last w."""
+        f = np.tensordot(self.omega, self.F, axes=1).T
+        return np.ascontiguousarray(f).reshape(self.problem.shape)
+
+    @property
+    def objective(self) -> float:
+        """The canonical objective at the last w: no pass over the kernels."""
+        u = self.omega * np.sqrt(np.maximum(self.quad, 0.0))
+        return primal_value(self.problem, self.predictions, u)
+
+    @property
+    def separated(self) -> bool:
+        """No sample pays a loss at the last w."""
+        return not np.any(self.problem.loss.value(self.predictions, self.problem.y))
+
+    @property
+    def radius(self) -> float:
+        """R ≥ ‖w*‖: ½‖w*‖² ≤ f* ≤ the objective at the last w, and at w = 0."""
+        problem = self.problem
+        zero = np.zeros(problem.shape)
+        nothing = primal_value(problem, zero, np.zeros(problem.grams.M))
+        return float(np.sqrt(2 * min(self.objective, nothing)))
+
+    def best(self) -> Array:
+        """The coefficients of the best of the last w and the two means."""
+        found = [(self.objective, self.coefficients("last"))]
+        for which in ("average", "suffix"):
+            B = self.coefficients(which)
+            KB = self.problem.grams.apply(B)
+            u = np.sqrt(np.maximum(np.sum((B * KB).reshape(len(B), -1), axis=1), 0.0))
+            found.append((primal_value(self.problem, np.sum(KB, axis=0), u), B))
+        return min(found, key=lambda pair: pair[0])[1]
+
+    def dual(self) -> Array:
+        """The better of α itself, which the last w belongs to, made feasible, and of −C
+        times the mean of the later subgradients at each sample, which is feasible."""
+        _, _, G, seen = self.marks[0]
+        often = np.maximum(self.seen - seen, 1.0)[:, None]
+        mean = ((self.G - G) / often).reshape(self.problem.shape)
+        own = self.problem.feasible(self.B.reshape(self.problem.shape))
+        return max(own, -self.problem.spread_costs * mean, key=self._worth)
+
+    def _worth(self, alpha: Array) -> float:
+        """The dual value at the best of some multiples of α."""
+        v = np.sqrt(np.maximum(self.problem.grams.quad(alpha), 0.0))
+        return max(dual_value(self.problem, s * alpha, s * v) for s in SHRINK)
+
+    def point(self) -> Array:
+        """The coefficients to show."""
+        return self.best() if self.which == "all" else self.coefficients(self.which)
+
+    def dual_point(self) -> Array:
+        alpha = self.dual()
+        return self.improve(self.problem, alpha, self.omega) if self.improve else alpha
+
+    def iterate(self) -> Iterate:
+        """A candidate; nothing is computed unless it is certified."""
+        info = {"rounds": self.epochs}
+        return Iterate(self.dual_point, coefficients=self.point, info=info)
+
+
+def follow(problem: Problem, rng: Any, given: int | None, *options: Any) -> Steps:
+    """Steps of length 1/(λt) for so many epochs: pegasos and ufo.
+
+    A start, the last of the options, is shown first; the first step forgets it.
+    """
+    run = Descent(problem, problem.formulation.curved, rng, *options)
+    whole = epochs(given, problem.grams.n, "epochs")
+    if np.any(run.B):
+        yield run.iterate()
+    for _ in whole:
+        run.epoch()
+        yield run.iterate()
+
+
+def kept_rows(grams: Any) -> Array | None:
+    """(M, n, n) in float64, or None where rows have to be asked for in blocks.
+
+    Packed triangles and factors are laid out in full while that is small.
+    """
+    small = grams.M * grams.n**2 <= LARGE and grams.storage in ("packed", "factors")
+    if grams.storage != "full" and not small:
+        return None
+    K = grams.full().dense()
+    return K if K.dtype == float else None

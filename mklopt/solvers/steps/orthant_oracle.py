@@ -1,0 +1,77 @@
+"""Weights that pay for themselves, one by one: group lasso, elastic net.
+
+    F(t) = J(θ) + c Σ_m t_m,    θ = t/(1 + κt),    t ≥ 0
+
+whose minimum is that of C Σ V + Ω when Ω(u) = min over t of ½Σu²/θ + cΣt (J and its
+derivatives in wrapper.py). θ is concave and J falls, so F is convex:
+
+    ∂F/∂t_m = c − ½ v_m² θ',    ∂²F = θ' J'' θ' + diag(κ v² / (1 + κt)³)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...certificates.certificate import Certificate
+from ...problem import Problem
+from ..base import Iterate, Steps
+from ..machines.machine import Machine
+
+Array = np.ndarray
+
+
+class Orthant:
+    """F at given t; the same questions as to the oracle of bca.py."""
+
+    owner = None  # no simplex
+
+    def __init__(self, problem: Problem, machine: Machine):
+        self.problem, self.machine = problem, machine
+        self.c, self.kappa = problem.formulation.orthant
+
+    def solve(self, t: Array) -> Steps:
+        """One machine; nothing to show on the way."""
+        self.t = t
+        self.machine.solve(self.weights)
+        yield from ()
+
+    @property
+    def weights(self) -> Array:
+        return self.t / (1 + self.kappa * self.t)
+
+    def of_weights(self, theta: Array) -> Array:
+        """t with θ(t) = θ, as far as there is one."""
+        return theta / np.maximum(1 - self.kappa * theta, 1e-3)
+
+    @property
+    def value(self) -> float:
+        return self.machine.J + self.c * float(np.sum(self.t))
+
+    @property
+    def gap(self) -> float:
+        """How far value may be below F, in float64."""
+        return self.machine.gap + 1e-14 * abs(self.value)
+
+    @property
+    def slope(self) -> Array:
+        return self.c - 0.5 * self.machine.v**2 / (1 + self.kappa * self.t) ** 2
+
+    def hessian(self, which: Array) -> Array:
+        bend = 1 + self.kappa * self.t[which]
+        B = self.machine.forces(which) / bend**2
+        self._columns = self.machine.respond(B)
+        H = self._columns.T @ B
+        own = self.kappa * self.machine.v[which] ** 2 / bend**3
+        return np.asarray(0.5 * (H + H.T) + np.diag(own))
+
+    def foresee(self, which: Array, step: Array) -> None:
+        """Where α goes to first order when t moves, after `hessian` of the same."""
+        self.machine.foresee(-self._columns @ step)
+
+    def iterate(self, **more: Any) -> Iterate:
+        return self.machine.iterate()
+
+    def heed(self, certificate: Certificate) -> None:
+        self.machine.heed(certificate)

@@ -1,0 +1,123 @@
+"""One forward–backward step on the coefficients of all kernels.
+
+The smooth part of the objective is g(w) = min over b of C Σ V(f_i + b): the bias is
+eliminated exactly. It is convex with the gradient −Σ_i α_i ψ_m(x_i), α = −C V'(f + b),
+so that Σα = 0 holds along the way, and its Lipschitz constant is that of the loss
+without a bias, L = max C · Lip(V') · λ_max(Σ K_m). (The paper gives the bias a step of
+its own, γ_b: two blocks that share f need one constant between them.)
+
+    X_m = Y_m + α/L,   s_m = ‖X_m‖_{K_m},   z = prox of Ω/L at s,   W_m = (z_m/s_m) X_m
+
+costs one product K_mα for every kernel; Y, W and their images K_mY_m, K_mW_m go along
+by linearity. L is found by backtracking: doubled until
+
+    g(W) ≤ g(Y) − ⟨α, f_W − f_Y⟩ + (L/2) Σ ‖W_m − Y_m‖²,
+
+at no further product. With relax < 1 it may shrink again between steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import eigsh
+
+from ...problem import Problem
+from ..base import Iterate
+
+Array = np.ndarray
+OFTEN = 20  # steps between certificates: ten passes over packed kernels
+
+
+@dataclass(frozen=True)
+class State:
+    """Coefficients of all kernels and their images, (M, n, k) each."""
+
+    B: Array
+    KB: Array
+
+    def ahead(self, other: State, by: float) -> State:
+        """self + by·(self − other)."""
+        return State(
+            self.B + by * (self.B - other.B), self.KB + by * (self.KB - other.KB)
+        )
+
+    def inner(self, other: State) -> float:
+        return float(np.vdot(self.B, other.KB))
+
+    def minus(self, other: State) -> State:
+        return State(self.B - other.B, self.KB - other.KB)
+
+
+class Forward:
+    """The step, with the constant L it has found so far."""
+
+    def __init__(self, problem: Problem, backtracking: bool, relax: float = 1.0):
+        self.problem, self.backtracking, self.relax = problem, backtracking, relax
+        self.C = problem.spread_costs
+        self.bound = lipschitz(problem)
+        self.L = self.bound / 64 if backtracking else self.bound
+
+    def smooth(self, f: Array) -> tuple[float, Array]:
+        """g and α at the predictions f, the bias left out of them."""
+        loss, y, C = self.problem.loss, self.problem.y, self.problem.costs
+        if self.problem.bias:
+            f = f + loss.offset(f, y, C)
+        return float(C @ loss.value(f, y)), -self.C * loss.gradient(f, y)
+
+    def predictions(self, state: State) -> Array:
+        return np.sum(state.KB, axis=0).reshape(self.problem.shape)
+
+    def step(self, at: State) -> State:
+        grams, formulation = self.problem.grams, self.problem.formulation
+        f = self.predictions(at)
+        value, alpha = self.smooth(f)
+        A = alpha.reshape(grams.n, -1)
+        image = grams.matvec(A)
+        if self.backtracking:
+            self.L *= self.relax
+        while True:
+            X, KX = at.B + A / self.L, at.KB + image / self.L
+            s = np.sqrt(np.maximum(np.sum(X * KX, axis=(1, 2)), 0.0))
+            z = formulation.prox(s, 1 / self.L)
+            scale = np.where(z > 0, z / np.maximum(s, 1e-300), 0.0)[:, None, None]
+            new = State(scale * X, scale * KX)
+            if not self.backtracking or self.bound <= self.L:
+                return new
+            g = self.predictions(new)
+            change = new.minus(at)
+            model = value - float(np.sum(alpha * (g - f)))
+            model += 0.5 * self.L * change.inner(change)
+            if self.smooth(g)[0] <= model + 1e-13 * abs(value):
+                return new
+            self.L *= 2
+
+    def iterate(self, state: State) -> Iterate:
+        _, alpha = self.smooth(self.predictions(state))
+        shape = (self.problem.grams.M, *self.problem.shape)
+        return Iterate(alpha, coefficients=state.B.reshape(shape))
+
+
+def lipschitz(problem: Problem) -> float:
+    """max C · Lip(V') · λ_max(ΣK_m): one combine, then Lanczos on one matrix."""
+    grams, smoothness = problem.grams, problem.loss.smoothness
+    assert smoothness is not None
+    K = grams.combine(np.ones(grams.M))
+    if grams.n < 20:
+        top = float(np.linalg.eigvalsh(K)[-1])
+    else:
+        top = float(eigsh(K, k=1, v0=np.ones(grams.n), return_eigenvectors=False)[0])
+    return max(1.001 * smoothness * float(np.max(problem.costs)) * top, 1e-300)
+
+
+def begin(problem: Problem, B: Array) -> State:
+    blocks = np.array(B, float).reshape(problem.grams.M, problem.grams.n, -1)
+    return State(blocks, np.array(problem.grams.apply(blocks)))
+
+
+def checked(backtracking: Any) -> bool:
+    if not isinstance(backtracking, bool):
+        raise ValueError(f"backtracking = {backtracking!r}; pass True or False")
+    return backtracking

@@ -1,0 +1,310 @@
+"""The oracle of VSKL: for in-group weights λ, the best α and the best γ across groups.
+
+    G(λ) = max over α, γ   gain(α) − ½ Σ_j D_j/γ_j,   D_j = Σ_{k∈j} λ_k αᵀK_kα,
+           γ ≥ 0, ‖γ‖_{q*} ≤ 1
+
+With K_j = Σ_{k∈j} λ_k K_k this is MKL with the block norm 2q, one kernel per group, and
+θ_j = 1/γ_j are its kernel weights: "outer" below is that block norm.
+
+Algorithm (Aflalo et al. 2011, algorithm 2). Block coordinate ascent: the machine on
+Σθ_jK_j for α; then γ_j = D_j^{1/(q*+1)} / (Σ D^{q*/(q*+1)})^{1/q*} (proposition 3.3).
+
+For q = ∞ a group whose block norm stays below the largest costs nothing: γ_j → 0,
+K_jα → 0, and w_j is not θ_j Σα_iψ_j for any finite θ_j. Such a group is called silent.
+The ascent approaches this at the rate ‖w_j‖/max ‖w‖. Where θ_j grows beyond reason or
+rounds run out, proximal minimization (spicy.py) of the same problem, with one kernel
+per group, finishes it. It works on factors K_j = L_jL_jᵀ: a group that is not quite
+silent costs max ‖w‖ · ‖L_jᵀα‖, and the root of αᵀK_jα has only half of the digits.
+Every group then has explicit coefficients, w_j = Σβ_jiψ_j, β_j in the range of K_j.
+
+Guarantee. gap = machine + Fenchel–Young gap of the outer norm, Ω(u) + Ω*(v) − ⟨u, v⟩ at
+v = √D, u = θv, or what the proximal method has left; in float64. In exact arithmetic,
+for the kernels as they are stored, |G(λ) − value| ≤ error: the enclosure of
+certificate.py for the penalty `FixedInside`. From factors it is as sharp as float64;
+with silent groups of kernels stored as matrices, as sharp as the square root of that.
+
+The gradient of G is −½θ_jv_k² and, where the free coordinates F of α do not change,
+with E = ∂θ/∂D and c_j = (K_jα)_F,
+
+    ∂²G/∂λ_k∂λ_l = B_kᵀ S⁻¹ B_l − ½ v_k² E_jj' v_l²
+    S = Σθ_jK_j + ridge + 2 Σ c_j E_ji c_iᵀ,    B_k = θ_j(K_kα)_F + Σ_i c_i E_ij v_k²
+
+Sums inside groups and an exponent 1 < 2q < 2 across them (CKL) have the same oracle
+with min over θ, ‖θ‖_{q/(1−q)} ≤ 1, in the place of max over γ. G is then not convex,
+but J(λ_kθ_j) is convex in the products, and where all θ_j > 0 both are stationary
+together. E is positive semi-definite: what the model keeps of ∂²G is the first term.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ...certificates.certificate import Certificate, certify
+from ...formulations.base import Groups, owners
+from ...formulations.block_norm import BlockNorm
+from ...formulations.fixed_weights import FixedInside
+from ...grams.psd import root
+from ...grams.stack import GramStack
+from ...problem import Problem
+from ..base import Iterate, Steps, judge
+from ..machines.machine import Machine
+from .proximal_minimization import proximal_minimization
+
+Array = np.ndarray
+MOST = 500  # rounds for one λ …
+PATIENT = 50  # … and for q = ∞, before the proximal method takes over
+OFTEN = 10  # steps of Newton's method in it, between two iterates that are shown …
+STEPS = 150  # … and at most
+STEEP = 1e5  # θ_j above this many times the smallest: a silent group
+FLOOR = 1e-12  # a relative gap below which there is only rounding
+
+
+class Oracle:
+    """α and θ = 1/γ at given λ, warm-started from one λ to the next."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        groups: Groups,
+        q: float,
+        alpha: Array | None = None,
+        sharpness: float = 1e-3,
+        machine: Machine | None = None,
+    ):
+        self.problem, self.groups, self.q = problem, groups, q
+        self.outer, self.owner = BlockNorm(2 * q), owners(groups)
+        self.machine = machine or Machine(problem, alpha, sharpness)
+        self.wanted, self.rounds = 10 * self.machine.tol, 0
+        self.theta = self.outer.dual_weights(np.ones(len(groups)))
+        self.held = np.zeros(len(groups), bool)  # groups whose θ grows no further
+        self.beta: Array | None = None  # (J, n), where θ does not say it all
+        self.found: Any = None  # the last of the proximal method, to begin the next
+        self._foreseen = False
+
+    def sums(self, per_kernel: Array) -> Array:
+        """Sums over each group."""
+        return np.bincount(self.owner, per_kernel, minlength=len(self.groups))
+
+    def solve(self, lam: Array) -> Steps:
+        """Algorithm 2, until the error across groups is as small as wanted.
+
+        Yields now and then on the way, so that a limit on time can be kept.
+        """
+        self.lam, never = lam, len(self.groups) == 1 or self.q < np.inf
+        shown = self.machine.work
+        for count in range(1, MOST + 1):
+            self.round()
+            if self.apart <= self.wanted:
+                return
+            if not never and (np.any(self.held) or count >= PATIENT):
+                yield from self._finish()
+                return
+            if self.machine.work >= shown + 1:
+                yield self.iterate()
+                shown = self.machine.work
+
+    def round(self) -> None:
+        """Proposition 3.3, and the machine; for q = ∞ no θ_j grows beyond STEEP."""
+        if self.rounds and not self._foreseen:
+            self.theta = self.outer.reweight(self.theta, np.sqrt(self._squares))
+        if self.q == np.inf:
+            most = STEEP * np.min(self.theta)
+            self.held = self.theta > most
+            self.theta = np.minimum(self.theta, most)
+        self._foreseen = False
+        self.machine.solve(self.weights)
+        self.beta, self.D = None, self._squares
+        self.rounds += 1
+
+    @property
+    def _squares(self) -> Array:
+        """D as the stack has it."""
+        return self.sums(self.lam * self.machine.v**2)
+
+    @property
+    def alpha(self) -> Array:
+        return self.machine.point
+
+    @property
+    def weights(self) -> Array:
+        """θ of every kernel: λ_k/γ_j."""
+        return np.asarray(self.lam * self.theta[self.owner])
+
+    @property
+    def value(self) -> float:
+        """max over γ of f_λ(α, γ): a lower bound of G(λ)."""
+        return self.problem.gain(self.alpha) - self.outer.conjugate(np.sqrt(self.D))
+
+    @property
+    def apart(self) -> float:
+        """The Fenchel–Young gap of the outer norm."""
+        v = np.sqrt(self.D)
+        both = self.outer.value(self.theta * v) + self.outer.conjugate(v)
+        return max(both - float(self.theta @ self.D), 0.0)
+
+    @property
+    def gap(self) -> float:
+        """How far value may be below G(λ), in float64."""
+        if self.beta is not None:
+            return float(self.found.certificate.gap)
+        return self.machine.gap + self.apart
+
+    @property
+    def bounds(self) -> Certificate:
+        """lower ≤ G(λ) ≤ upper, in exact arithmetic."""
+        held = FixedInside(self.groups, self.q, tuple(self.lam.tolist()))
+        problem, alpha = self.problem.with_(formulation=held), self.alpha
+        if self.beta is None:
+            return certify(problem, alpha, self.weights, remembered=True)
+        return certify(problem, alpha, coefficients=self.coefficients())
+
+    @property
+    def error(self) -> float:
+        """|G(λ) − value| is at most this."""
+        lower, upper = self.bounds.enclosure[:2]
+        return max(upper - self.value, self.value - lower)
+
+    @property
+    def slope(self) -> Array:
+        """∂G/∂λ at α and the best γ for it."""
+        theta = self.outer.reweight(self.theta, np.sqrt(self.D))
+        stored = self._squares  # D itself, but in silent groups, where it is sharper
+        share = np.divide(self.D, stored, out=np.zeros_like(stored), where=stored > 0)
+        return np.asarray(-0.5 * (theta * share)[self.owner] * self.machine.v**2)
+
+    def coefficients(self) -> Array:
+        """(M, n): w_k = Σ_i coefficients[k, i] ψ_k(x_i)."""
+        if self.beta is None:
+            return np.multiply.outer(self.weights, self.alpha)
+        blocks = self.beta[self.owner]
+        return self.lam.reshape(-1, *[1] * (blocks.ndim - 1)) * blocks
+
+    def iterate(self, **more: Any) -> Iterate:
+        info = {"svm_solves": self.machine.solves, "rounds": self.rounds, **more}
+        if self.beta is None:
+            return Iterate(self.alpha, self.weights, info=info)
+        return Iterate(self.alpha, coefficients=self.coefficients(), info=info)
+
+    def heed(self, certificate: Certificate) -> None:
+        """Tie both tolerances to the true gap."""
+        self.machine.heed(certificate)
+        self.wanted = 1e-2 * max(certificate.gap, 0.0)
+
+    # ---- silent groups -------------------------------------------------------------
+
+    def _finish(self) -> Steps:
+        """Proximal minimization, one kernel per group."""
+        factors, before = self._factors(), (self.rounds, self.machine.solves)
+        problem = self.problem.with_(
+            grams=GramStack.from_factors(factors), formulation=self.outer
+        )
+        steps, best, shown = proximal_minimization(problem, self.found), None, 0
+        certificate: Any = None
+        while True:
+            iterate = steps.send(certificate)
+            certificate = judge(problem, iterate)
+            best = certificate if best is None else certificate.best_of(best)
+            taken = iterate.info.get("svm_solves", 0)
+            self.rounds, self.machine.solves = (b + taken for b in before)
+            enough = max(self.wanted, FLOOR * abs(best.primal))
+            if best.gap <= enough or taken >= STEPS:
+                break
+            if taken >= shown + OFTEN:
+                self._adopt(best, factors)
+                yield self.iterate()
+                shown = taken
+        steps.close()
+        self._adopt(best, factors)
+
+    def _adopt(self, best: Certificate, factors: list[Array]) -> None:
+        """α, θ and β of what the proximal method has found."""
+        alpha = best.shrink * best.alpha
+        v = np.array([np.linalg.norm(L.T @ alpha) for L in factors])
+        least = np.max(v) / STEEP
+        self.D, self.held = v**2, v <= least
+        self.theta = self.outer.dual_weights(np.maximum(v, least))
+        pairs = zip(factors, best.expansion)
+        self.beta = np.stack([_in_range(L, L.T @ beta) for L, beta in pairs])
+        self.machine.adopt(alpha, self.weights)
+        self.found = SimpleNamespace(
+            weights=self.theta, dual=alpha, bias=best.bias, certificate=best
+        )
+
+    def _factors(self) -> list[Array]:
+        """L_j with Σ_{k∈j} λ_kK_k = L_jL_jᵀ."""
+        given, found = self.problem.grams.factors, []
+        for j, group in enumerate(self.groups):
+            used = [k for k in group if self.lam[k] > 0]
+            if given is not None:
+                found.append(np.hstack([np.sqrt(self.lam[k]) * given[k] for k in used]))
+            else:
+                own = np.where(self.owner == j, self.lam, 0.0)
+                found.append(root(self.problem.grams.combine(own)))
+        return found
+
+    # ---- second order --------------------------------------------------------------
+
+    def hessian(self, which: Array) -> Array:
+        """∂²G/∂λ² for some kernels: one product with each kernel in use."""
+        machine = self.machine
+        squares, owner = machine.v[which] ** 2, self.owner[which]
+        E = self._bend()
+        used = np.union1d(which, np.flatnonzero(self.lam))
+        images = machine.forces(used)
+        groups = np.zeros((len(used), len(E)))
+        groups[np.arange(len(used)), self.owner[used]] = self.lam[used]
+        c = images @ groups
+        own = images[:, np.searchsorted(used, which)]
+        B = self.theta[owner] * own + (c @ E)[:, owner] * squares
+        self._columns = self._answer(B, c, E)
+        H = self._columns.T @ B
+        if self.q > 1:  # E = 0 at q = 1
+            H -= 0.5 * np.outer(squares, squares) * E[np.ix_(owner, owner)]
+        return np.asarray(0.5 * (H + H.T))
+
+    def _answer(self, B: Array, c: Array, E: Array) -> Array:
+        """S⁻¹B: `respond` is the inverse without 2cEcᵀ, which has a low rank."""
+        if not np.any(E):
+            return self.machine.respond(B)
+        found = self.machine.respond(np.hstack([B, c]))
+        plain, inverse = found[:, : B.shape[1]], found[:, B.shape[1] :]
+        small = np.eye(len(E)) + 2 * E @ (c.T @ inverse)
+        return plain - inverse @ np.linalg.solve(small, 2 * E @ (c.T @ plain))
+
+    def foresee(self, which: Array, step: Array) -> None:
+        """Where α and θ go to first order when λ moves, after `hessian` of the same.
+
+        For q = ∞ θ has kinks, and silent groups go their own way: nothing is foreseen.
+        """
+        if self.outer.q == np.inf:
+            return
+        move = -self._columns @ step
+        lam = self.lam.copy()
+        lam[which] += step
+        used = np.flatnonzero(lam)
+        squares = np.zeros(len(lam))
+        squares[used] = self.machine.v[used] ** 2
+        squares[used] += 2 * (move @ self.machine.forces(used))
+        D = np.maximum(self.sums(lam * squares), 0.1 * self.D)
+        theta = self.outer.reweight(self.theta, np.sqrt(D))
+        self.theta = np.where(self.held, self.theta, theta)
+        self.machine.foresee(move)
+        self._foreseen = True
+
+    def _bend(self) -> Array:
+        """E = ∂θ/∂D, zero where θ is held."""
+        D = np.maximum(self.D, 1e-300)
+        E = self.outer.elasticities(self.theta, np.sqrt(D))[1]
+        E = self.theta[:, None] * E / (2 * D)
+        if self.outer.q == 2 or len(D) == 1:
+            return np.zeros_like(E)
+        E[self.held] = E[:, self.held] = 0.0
+        return np.asarray(0.5 * (E + E.T))
+
+
+def _in_range(L: Array, w: Array) -> Array:
+    """The shortest β with Lᵀβ = w."""
+    return np.asarray(np.linalg.lstsq(L.T, w, rcond=1e-12)[0])

@@ -1,0 +1,1 @@
+"""What is done with solvers: paths along C, one against the rest, races."""

@@ -1,0 +1,39 @@
+"""Files: written whole or not at all.
+
+A write goes to a temporary file that is flushed to disk and then renamed, so that a
+crash leaves the old file or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
+    """Put content in place of whatever the path holds, folders included."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(scratch, 0o644)  # mkstemp makes private files
+        os.replace(scratch, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(scratch)
+        raise
+
+
+def checksum(body: dict[str, Any]) -> str:
+    """Of a JSON object, whatever the order of its keys."""
+    canonical = json.dumps(body, sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,86 @@
+"""The benchmark for benchopt, run here by a stand-in for that program."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mklopt.cli import main
+from mklopt.cli.benchopt import export
+from mklopt.solvers import solvers
+
+
+class Base:
+    """What benchopt does to parameters: the first of each kind becomes an attribute."""
+
+    parameters: ClassVar[dict] = {}
+
+    def __init__(self, **given):
+        for name, values in self.parameters.items():
+            setattr(self, name, given.get(name, values[0]))
+
+
+@pytest.fixture
+def load(monkeypatch):
+    stand_in = ModuleType("benchopt")
+    for name in ("BaseObjective", "BaseDataset", "BaseSolver"):
+        setattr(stand_in, name, Base)
+    monkeypatch.setitem(sys.modules, "benchopt", stand_in)
+
+    def read(path, name):
+        return runpy.run_path(str(path))[name]
+
+    return read
+
+
+def test_exported_files_fit_together_and_gaps_are_certified(load, tmp_path):
+    export(tmp_path, ["auto", "hessian"])
+    dataset = load(tmp_path / "datasets" / "mklopt.py", "Dataset")(samples=40)
+    objective = load(tmp_path / "objective.py", "Objective")()
+    objective.set_data(**dataset.get_data())
+    zero = objective.evaluate_result(**objective.get_one_result())
+    solver = load(tmp_path / "solvers" / "auto.py", "Solver")()
+    assert solver.skip(**objective.get_objective()) == (False, None)
+    solver.set_objective(**objective.get_objective())
+    solver.warm_up()
+    gaps = []
+
+    def callback():
+        found = objective.evaluate_result(**solver.get_result())
+        gaps.append(found["relative_gap"])
+        return len(gaps) < 20
+
+    solver.run(callback)
+    assert gaps[-1] <= 1e-9 < 1e-2 < zero["relative_gap"]
+    assert np.all(np.isfinite(gaps))
+    other = load(tmp_path / "solvers" / "hessian.py", "Solver")()
+    skipped, why = other.skip(**objective.get_objective())
+    assert skipped and "simplex" in why
+
+
+def test_a_run_stops_when_the_program_says_so(load, tmp_path):
+    export(tmp_path, ["spicy"])
+    dataset = load(tmp_path / "datasets" / "mklopt.py", "Dataset")(samples=40)
+    objective = load(tmp_path / "objective.py", "Objective")()
+    objective.set_data(**dataset.get_data())
+    solver = load(tmp_path / "solvers" / "spicy.py", "Solver")()
+    solver.set_objective(**objective.get_objective())
+    calls = []
+    solver.run(lambda: calls.append(1))  # None: no more
+    assert len(calls) == 1
+
+
+def test_the_command_writes_every_solver(tmp_path):
+    done = CliRunner().invoke(main, ["export-benchopt", str(tmp_path / "all")])
+    assert done.exit_code == 0 and "benchopt run" in done.output
+    written = {path.stem for path in (tmp_path / "all" / "solvers").glob("*.py")}
+    assert written == set(solvers())
+    words = ["export-benchopt", str(tmp_path), "--solvers", "fast"]
+    wrong = CliRunner().invoke(main, words)
+    assert wrong.exit_code == 2 and "no solver is called fast" in wrong.output

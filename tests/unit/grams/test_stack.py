@@ -1,0 +1,227 @@
+"""The stack of kernels: operations, counting, validation, the proof of definiteness."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mklopt import GramStack
+from mklopt.grams.loops import SHORT
+
+rng = np.random.default_rng(7)
+
+
+def kernels(M=3, n=8, rank=4):
+    L = rng.normal(size=(M, n, rank))
+    return L @ L.transpose(0, 2, 1)
+
+
+STORAGES = {
+    "packed": lambda K: GramStack(K),
+    "full": lambda K: GramStack(K, storage="full"),
+    "single": lambda K: GramStack(K, dtype="float32"),
+    "single-full": lambda K: GramStack(K, storage="full", dtype="float32"),
+    "one-by-one": lambda K: GramStack(k for k in K),
+    "factors": lambda K: GramStack.from_factors(
+        [(np.linalg.svd(k)[0] * np.sqrt(np.linalg.svd(k)[1]))[:, :4] for k in K]
+    ),
+}
+
+
+@pytest.mark.parametrize("n", [8, 150])  # inside one tile, and across several
+@pytest.mark.parametrize("storage", STORAGES)
+def test_operations_agree_with_their_definitions(storage, n):
+    K = kernels(M=7, n=n)
+    grams, a = STORAGES[storage](K), rng.normal(size=n)
+    rtol, atol = (1e-5, 1e-4) if "single" in storage else (1e-7, 1e-9)
+    A, B = rng.normal(size=(n, 2)), rng.normal(size=(7, n, 2))
+    theta = np.array([0.5, 0.0, 2.0, 1.0, 3.0, 0.1, 0.7])
+    same = partial(np.testing.assert_allclose, rtol=rtol, atol=atol)
+    same(grams.matvec(a), [k @ a for k in K])
+    same(grams.matvec(A), [k @ A for k in K])
+    same(grams.quad(a), [a @ k @ a for k in K])
+    same(grams.quad(A), [np.trace(A.T @ k @ A) for k in K])
+    S = A @ A.T - np.diag(a)
+    same(grams.against(S), [np.sum(k * S) for k in K])
+    same(grams.apply(B), [k @ b for k, b in zip(K, B)])
+    same(grams.combine(theta), np.tensordot(theta, K, 1))
+    same(grams.rows(3), K[:, 3])
+    same(grams.rows(np.array([5, 0])), K[:, [5, 0]])
+    same(grams.diag(), [np.diag(k) for k in K])
+    same(grams.kernel(2), K[2])
+    same(grams.dense(), K)
+    same(grams.full().dense(), K)
+    part = grams.subset([2, 0, 5])
+    same(part.matvec(a), K[[2, 0, 5]] @ a)
+    same(part.quad(a), [a @ k @ a for k in K[[2, 0, 5]]])
+    same(part.combine(theta[:3]), np.tensordot(theta[:3], K[[2, 0, 5]], 1))
+    same(part.rows(1), K[[2, 0, 5], 1])
+    same(part.subset([1]).diag(), [np.diag(K[0])])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_products_with_rows_too_long_for_the_first_cache(dtype):
+    """Four rows at a time, and what is left of a tile one by one."""
+    n = SHORT + 7
+    K = rng.normal(size=(2, n, n))
+    K = K + K.transpose(0, 2, 1) + 10 * n * np.eye(n)
+    a, rounding = rng.normal(size=n), 1e-12 if dtype == "float64" else 1e-5
+    got = GramStack(K, dtype=dtype).matvec(a)
+    assert np.max(np.abs(got - K @ a)) <= rounding * np.max(np.abs(K @ a))
+
+
+def test_passes_are_counted_in_numbers_read():
+    for storage, share in (("full", 1.0), ("packed", 36 / 64)):
+        grams, a = GramStack(kernels(M=4), storage=storage), np.ones(8)
+        grams.quad(a)
+        grams.matvec(a)
+        grams.combine(np.ones(4))
+        assert grams.passes == pytest.approx(3 * share)
+        grams.combine(np.array([1.0, 0, 0, 1]))  # kernels of weight 0 are not read
+        grams.subset([0, 1]).quad(2 * a)  # and a subset is counted with its stack
+        assert grams.passes == pytest.approx(4 * share)
+
+
+def test_a_product_knows_its_quad_and_a_subset_what_its_stack_combined():
+    grams, a, theta = GramStack(kernels(M=4)), np.arange(8.0), np.array([0, 1.0, 0, 2])
+    grams.matvec(a)
+    mixed = grams.combine(theta)
+    before = grams.passes
+    np.testing.assert_allclose(grams.quad(a), [a @ k @ a for k in grams.dense()])
+    part = grams.subset([1, 3])
+    assert part.combine(theta[[1, 3]]) is mixed
+    assert np.array_equal(part.quad(a), grams.quad(a)[[1, 3]])
+    assert grams.passes == before
+    np.testing.assert_allclose(mixed, np.tensordot(theta, grams.dense(), axes=1))
+
+
+def test_the_last_results_are_remembered_by_content():
+    grams = GramStack(kernels())
+    a = np.arange(8.0)
+    first = grams.quad(a)
+    before = grams.passes
+    again = grams.quad(np.arange(8.0))
+    assert again is first and grams.passes == before
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 0.0
+    a[0] = 5.0  # the memory holds a copy: changed arguments are new ones
+    np.testing.assert_allclose(grams.quad(a), [a @ k @ a for k in grams.dense()])
+    assert grams.passes > before
+    for scale in range(2, 12):
+        grams.quad(scale * a)
+    assert len(grams._memory["quad"]) == 4
+
+
+def test_a_subset_copies_nothing():
+    grams = GramStack(kernels())
+    assert grams.subset([1, 2])._store is grams._store
+
+
+def test_packed_storage_takes_half_the_memory():
+    K = kernels(M=2, n=100)
+    assert GramStack(K)._store.P.nbytes == K.nbytes * 101 / 200
+    assert GramStack(K, dtype="float32")._store.P.nbytes == K.nbytes * 101 / 400
+
+
+def test_single_precision_entries_are_the_kernels():
+    """What float32 stores is what is certified, not what it was rounded from."""
+    grams = GramStack(kernels(), dtype="float32")
+    kernel = grams.kernel(0)
+    np.testing.assert_array_equal(kernel, kernel.astype(np.float32))
+
+
+def test_the_stack_is_read_only_and_keeps_no_link_to_its_source():
+    K = kernels()
+    grams = GramStack(K)
+    before = grams.quad(np.ones(8))
+    K[:] = 0
+    np.testing.assert_array_equal(grams.quad(np.ones(8)), before)
+    with pytest.raises(ValueError, match="read-only"):
+        grams.dense()[0, 0, 0] = 1.0
+
+
+def test_factors_are_the_data():
+    L = [rng.normal(size=(8, r)) for r in (2, 5)]
+    grams = GramStack.from_factors(L)
+    a = rng.normal(size=8)
+    np.testing.assert_allclose(grams.quad(a), [np.sum((f.T @ a) ** 2) for f in L])
+    assert grams.proof == "factors"
+    np.testing.assert_array_equal(grams.factors[1], L[1])
+
+
+def test_quad_from_factors_is_sharp_where_the_product_cancels():
+    L = rng.normal(size=(30, 5))
+    null = np.linalg.svd(L.T)[2][-1] * 1e3  # Lᵀ null = 0 up to rounding
+    grams = GramStack.from_factors([L])
+    assert np.sqrt(grams.quad(null)[0]) < 1e-11
+
+
+def exact_min_pivot(K: np.ndarray, shift: float) -> Fraction:
+    """The smallest pivot of exact Gaussian elimination: ≥ 0 iff positive definite."""
+    A = [[Fraction(float(x)) for x in row] for row in K]
+    n = len(A)
+    for i in range(n):
+        A[i][i] += Fraction(shift)
+    smallest = A[0][0]
+    for k in range(n):
+        smallest = min(smallest, A[k][k])
+        if A[k][k] <= 0:
+            return smallest
+        for i in range(k + 1, n):
+            factor = A[i][k] / A[k][k]
+            A[i] = [x - factor * z for x, z in zip(A[i], A[k])]
+    return smallest
+
+
+def test_the_proof_of_definiteness_is_true_in_exact_arithmetic():
+    K = kernels(M=4, n=9, rank=3)  # singular up to rounding: a shift is needed
+    K[0] += np.eye(9)  # and one for which it is not
+    grams = GramStack(K)
+    delta = grams.verify_psd()
+    assert delta[0] == 0.0 and np.all(delta[1:] > 0) and np.all(delta < 1e-11)
+    for kernel, shift in zip(grams.dense(), delta):
+        assert exact_min_pivot(kernel, float(shift)) >= 0
+    assert grams.proof == "Cholesky"
+
+
+def test_an_indefinite_kernel_is_refused():
+    K = np.array([[[1.0, 2.0], [2.0, 1.0]]])
+    with pytest.raises(ValueError, match="kernel 0 is not positive semi-definite"):
+        GramStack(K).verify_psd()
+
+
+@pytest.mark.parametrize(
+    "spoil, words",
+    [
+        (lambda K: K[0], r"shape \(8, 8\).*single kernel"),
+        (lambda K: K[:, :5], "square"),
+        (lambda K: np.where(K[1, 2, 3] == K, np.nan, K), "kernel 1 has NaN"),
+        (lambda K: K + np.triu(np.ones((8, 8)), 1), "kernel 0 is not symmetric"),
+        (lambda K: -K, "negative diagonal"),
+        (lambda K: K[:0], "expected"),
+    ],
+)
+def test_bad_kernels_get_one_clear_sentence(spoil, words):
+    with pytest.raises(ValueError, match=words):
+        GramStack(spoil(kernels()))
+
+
+def test_bad_factors_get_one_clear_sentence():
+    with pytest.raises(ValueError, match="same n"):
+        GramStack.from_factors([np.ones((3, 2)), np.ones((4, 2))])
+
+
+def test_rows_are_checked():
+    K = kernels()
+    grams = GramStack(K)
+    np.testing.assert_allclose(grams.rows(-1), K[:, -1])
+    with pytest.raises(IndexError):
+        grams.rows(8)
+
+
+def test_factors_multiplied_out_are_not_proved():
+    grams = GramStack.from_factors([rng.normal(size=(6, 1)) for _ in range(2)])
+    assert grams.proof == "factors" and grams.full().proof == ""

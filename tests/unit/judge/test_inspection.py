@@ -1,0 +1,246 @@
+"""What is said about regularizers, and the judge of closed forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import clarabel
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import mklopt
+from mklopt.formulations import (
+    VSKL,
+    BlockPower,
+    ElasticNet,
+    Formulation,
+    GroupLasso,
+    LpNorm,
+    formulations,
+    gallery,
+)
+from mklopt.formulations.derive.epigraph import Epigraph
+from mklopt.judge.unit_balls import dual_radius, radius
+
+
+@mklopt.formulation
+def elastic(u):
+    return cp.sum(u) + 0.1 * cp.sum_squares(u)
+
+
+@mklopt.formulation
+def torn(u):
+    return cp.square(u[0] - u[1]) + cp.sum(u)
+
+
+@mklopt.formulation
+def concave(u):
+    return cp.sum(cp.sqrt(u))
+
+
+# ---- inspect ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "formulation, degree, kink, curvature",
+    [
+        (GroupLasso(), 1, 1.0, 0.0),
+        (LpNorm(1), 2, 0.0, 0.0),
+        (LpNorm(np.inf), 2, 0.0, 1.0),
+        (BlockPower(1.5), 1.5, 0.0, None),
+        (elastic, None, 1.0, 0.2),
+        (gallery.owl([3, 2, 1]), 1, 3.0, 0.0),
+        (gallery.log_barrier(), None, 0.0, None),
+        (gallery.k_support(2), 2, 0.0, None),
+    ],
+    ids=repr,
+)
+def test_degree_kink_and_curvature_are_the_known_ones(
+    formulation, degree, kink, curvature
+):
+    found = mklopt.inspect(formulation, 3)
+    assert found.convex and found.increasing
+    assert found.degree == (None if degree is None else pytest.approx(degree))
+    assert found.norm == (degree == 1) and found.squared == (degree == 2)
+    assert found.kink == {m: pytest.approx(kink, abs=1e-4) for m in range(3)}
+    assert found.sparse == (kink > 0)
+    if curvature is not None:
+        assert found.curvature == pytest.approx(curvature, abs=1e-3)
+
+
+def test_dual_norms_at_sample_points():
+    ramp = "(1, 2, 3)"
+    assert mklopt.inspect(GroupLasso()).dual[ramp] == pytest.approx(3)
+    assert mklopt.inspect(LpNorm(np.inf)).dual[ramp] == pytest.approx(np.sqrt(14))
+    assert mklopt.inspect(elastic).dual[ramp] == pytest.approx(2.5 * (0 + 1 + 4))
+    assert mklopt.inspect(gallery.owl([3, 2, 1])).dual["1"] == pytest.approx(0.5)
+
+
+def test_what_falls_is_shown_with_a_counter_example():
+    found = mklopt.inspect(torn, 2)
+    assert found.convex and not found.increasing and not found.norm
+    assert (
+        "u = [1. 0.] it falls from 2 to 1.91 when u_1 grows by 0.1" in found.violation
+    )
+    assert "not increasing: at u" in str(found)
+    with pytest.raises(ValueError, match="cannot be drawn"):
+        found.draw()
+
+
+def test_what_is_not_convex_is_said_with_the_reason():
+    found = mklopt.inspect(concave)
+    assert not found.convex and not found.increasing
+    assert "not a convex CVXPY expression" in str(found)
+
+
+def test_C_zero_is_that_of_the_problem():
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(4, 20, 2))
+    y = np.sign(L[0, :, 0])
+    problem = mklopt.Problem(
+        mklopt.GramStack.from_factors(L), y, "logistic", GroupLasso()
+    )
+    found = mklopt.inspect(elastic, problem=problem)
+    assert found.M == 4
+    assert found.C_zero == pytest.approx(mklopt.C_zero(problem), rel=1e-4)
+    assert "all weights are zero up to C" in str(found)
+
+
+def test_closed_forms_traits_and_solvers_are_listed():
+    found = mklopt.inspect(LpNorm(2))
+    assert "prox" in found.closed and found.derived == ("reach",)
+    assert {"analytic", "smo_mkl", "spicy"} <= set(found.solvers)
+    assert mklopt.inspect(elastic).closed == ()
+    assert set(mklopt.inspect(elastic).solvers) == {"auto", "fista", "ista", "spicy"}
+
+
+def test_the_number_of_kernels_follows_from_groups_and_priors():
+    assert mklopt.inspect(VSKL([[0, 1], [2, 3, 4]])).M == 5
+    assert mklopt.inspect(gallery.prior_l1([1, 2])).M == 2
+    assert mklopt.inspect(torn).M == 3
+    with pytest.raises(ValueError, match="takes a formulation"):
+        mklopt.inspect(LpNorm)
+
+
+# ---- pictures -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formulation", [GroupLasso(), LpNorm(1.5), elastic], ids=repr)
+def test_points_of_the_boundary_lie_on_it(formulation):
+    found = mklopt.inspect(formulation, 2)
+    level = 0.5 if found.squared else 1.0
+    for angle in (0.0, 0.4, np.pi / 4, 1.2):
+        d = np.array([np.cos(angle), np.sin(angle)])
+        u = radius(found, d) * d
+        assert formulation.value(u) == pytest.approx(level, abs=1e-2)
+    if found.norm or found.squared:  # polar bodies: the product of supports is 1
+        assert (
+            radius(found, np.eye(2)[0]) * dual_radius(found, np.eye(2)[0]) <= 1 + 1e-9
+        )
+
+
+@pytest.mark.parametrize("M", [2, 3])
+def test_unit_balls_are_drawn(M, tmp_path):
+    mklopt.inspect(elastic, M).draw(tmp_path / "ball.png")
+    assert (tmp_path / "ball.png").stat().st_size > 5000
+    mklopt.inspect(GroupLasso(), M).draw(tmp_path / "both")
+    assert {f.name for f in tmp_path.iterdir()} == {"ball.png", "both.png", "both.pdf"}
+    with pytest.raises(ValueError, match="M = 2 or M = 3"):
+        mklopt.inspect(elastic, 4).draw()
+
+
+# ---- check_formulation --------------------------------------------------------------
+
+FIRST = [kind.examples(4)[0] for kind in formulations().values()]
+
+
+@pytest.mark.parametrize("formulation", FIRST, ids=lambda f: f.name)
+def test_our_closed_forms_pass(formulation):
+    report = mklopt.check_formulation(formulation, 4)
+    assert report.passed, report
+
+
+WRONG = {
+    "value": lambda self, u: 1.001 * ElasticNet.value(self, u),
+    "conjugate": lambda self, v: 1.001 * ElasticNet.conjugate(self, v),
+    "weights": lambda self, u: 1.01 * ElasticNet.weights(self, u),
+    "prox": lambda self, u, step: 0.99 * ElasticNet.prox(self, u, step),
+    "prox_slope": lambda self, u, step: 1.01 * ElasticNet.prox_slope(self, u, step),
+    "dual_weights": lambda self, v: np.ones(len(v)),
+    "reach": lambda self, v: 0.5,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_closed_form_is_found_and_named(name):
+    mutant: type[Formulation] = dataclass(frozen=True)(
+        type("Mutant", (ElasticNet,), {name: WRONG[name]})
+    )
+    report = mklopt.check_formulation(mutant())
+    assert not report.passed
+    assert report.failures[0].operator == name
+    assert f"wrong: {name}" in repr(report) and "FAILS at" in str(report)
+
+
+def test_nothing_to_check_holds():
+    report = mklopt.check_formulation(elastic)
+    assert report.passed and "0 closed forms hold" in repr(report)
+    with pytest.raises(ValueError, match="takes a formulation"):
+        mklopt.check_formulation("lp")
+
+
+def test_another_declaration_has_no_closed_forms():
+    @dataclass(frozen=True)
+    class Other(LpNorm):
+        def penalty(self, u):
+            return cp.sum(u)
+
+    assert not any(Other().closed(name) for name in ("value", "conjugate", "prox"))
+
+
+# ---- what derived operators cost ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "formulation",
+    [
+        elastic,
+        gallery.k_support(5),
+        gallery.log_barrier(),
+        gallery.sparse_group([range(i, i + 5) for i in range(0, 100, 5)]),
+        gallery.latent_groups([range(i, min(i + 8, 100)) for i in range(0, 100, 5)]),
+    ],
+    ids=repr,
+)
+def test_operators_are_compiled_once_and_solved_at_once_or_nearly(
+    formulation, monkeypatch
+):
+    """At M = 100 a program takes 1 to 10 ms: so do its operators, after the first."""
+    u = np.random.default_rng(0).uniform(0, 1, 100)
+    u[::3] = 0.0
+    slope = formulation.epigraph(100).subgradient(u + 0.1)
+
+    operators = {
+        "value": lambda: formulation.value(u),
+        "conjugate": lambda: formulation.conjugate(0.9 * slope),
+        "weights": lambda: formulation.weights(u + 0.1),
+        "prox": lambda: formulation.prox(u, 0.5),
+    }
+    for operator in operators.values():
+        operator()
+    solved, plain = [], clarabel.DefaultSolver
+
+    def never(*_, **__):
+        raise AssertionError("a declaration was compiled again")
+
+    def counted(*parts):
+        solved.append(parts)
+        return plain(*parts)
+
+    monkeypatch.setattr(Epigraph, "_compile", never)
+    monkeypatch.setattr(clarabel, "DefaultSolver", counted)
+    for name, operator in operators.items():
+        solved.clear()
+        operator()
+        assert len(solved) <= 3, name  # attempts, in a hard case

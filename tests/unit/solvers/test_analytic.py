@@ -1,0 +1,64 @@
+"""The analytic step where kernels fall silent, and the weights that a run returns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.certificate import subset_gaussians
+from mklopt import GramStack, Problem, solve
+from mklopt.formulations import BlockNorm, LpNorm
+from mklopt.judge.verdict import judge
+from mklopt.reference.contract_problems import STORE, small_cells
+
+TOL = 1e-6
+INF = float("inf")
+
+
+def cell(formulation, loss: str):
+    """A contract problem of the smallest set, and its reference."""
+    known = (c for c in small_cells() if c.formulation == formulation)
+    problem = next(c for c in known if repr(c.loss) == loss).problem()
+    return problem, STORE.load(problem)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["EpsInsensitive(eps=0.1)", "OneClass()", "Quantile(tau=0.2)", "Squared()"],
+)
+def test_kernels_that_fall_silent_do_not_spoil_the_machine(loss):
+    """BlockNorm(∞): K_mα = 0 for one to three of six kernels, θ_m without a bound."""
+    problem, found = cell(BlockNorm(INF), loss)
+    v = np.sqrt(np.maximum(problem.grams.quad(found.dual), 0.0))
+    assert np.sum(v < 1e-8 * np.max(v)) >= 1
+    result = solve(problem, "analytic", tol=TOL, max_iter=300)
+    verdict = judge(result, found, TOL)
+    assert verdict.holds, verdict.reason
+
+
+def test_bounded_weights_cost_what_they_may():
+    """Ω* at v raised to the bound is within `slack` of Ω*(v)."""
+    formulation, v = BlockNorm(INF), np.array([1.0, 0.3, 1e-9, 0.0])
+    for slack in (1e-3, 1e-6):
+        theta = formulation.reweight(np.ones(4), v, slack)
+        raised = v[0] * theta[0] / theta  # θ = ‖v‖₁/v
+        more = formulation.conjugate(raised) / formulation.conjugate(v) - 1
+        assert 0 < more <= 1.01 * slack
+        assert np.max(theta) <= 1.01 * 8 / slack
+
+
+@pytest.mark.parametrize("solver", ["analytic", "spicy"])
+def test_weights_are_a_mean_of_what_both_points_say(solver):
+    """Where α is off and w is not, and the other way round, within 3√gap."""
+    for loss in ("EpsInsensitive(eps=0.1)", "Quantile(tau=0.5)"):
+        problem, found = cell(LpNorm(4 / 3), loss)
+        verdict = judge(solve(problem, solver, tol=TOL), found, TOL)
+        assert verdict.holds, verdict.reason
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_newton_does_not_linearize_the_reweighting(seed):
+    """Near p = 1 it bends most: seven iterates if it were linearized with log v."""
+    K, y = subset_gaussians(150, 30, seed)
+    found = solve(Problem(GramStack(K), y, "hinge", LpNorm(1.1)), "analytic", tol=TOL)
+    assert found.converged and len(found.trace) <= 5

@@ -1,0 +1,562 @@
+"""The stochastic solvers: the paper's pseudo-code, its theorems, and its slips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks import obscure as bench_obscure
+from mklopt import GramStack, Problem, certify, reference, solve
+from mklopt.formulations import BlockNorm, ElasticNet, LpNorm, SparseBlockNorm
+from mklopt.formulations.norms import dual_exponent, norm
+from mklopt.reference.contract_problems import load
+from mklopt.solvers import Unsupported
+from mklopt.solvers.obscure import published_exponent
+from mklopt.solvers.steps import epochs as stochastic
+from mklopt.solvers.steps.dual_improvement import improve
+from mklopt.solvers.steps.epochs import Descent
+
+GRAMS, TARGETS = load("small")
+LABELS = {
+    "hinge": "binary", "logistic": "binary", "one_class": "ones",
+    "multiclass_hinge": "classes", "multinomial": "classes",
+}  # fmt: skip
+LOSSES = ["hinge", "logistic", "eps_insensitive", "huber", "quantile", "one_class",
+          "multiclass_hinge", "multinomial"]  # fmt: skip
+
+
+def problem(loss="hinge", formulation=None, C=1.0, grams=GRAMS, y=None) -> Problem:
+    y = TARGETS[LABELS.get(loss, "real")] if y is None else y
+    return Problem(grams, y, loss, formulation or BlockNorm(1.25), C, bias=False)
+
+
+def descent(p: Problem, seed=0, **options) -> Descent:
+    shape = p.formulation.curved
+    return Descent(p, shape, np.random.default_rng(seed), **options)
+
+
+def separable(k: int, n=30, seed=0) -> Problem:
+    """k classes apart in one of three kernels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    factors = [rng.normal(size=(n, 4)) for _ in range(3)]
+    factors[0] += 4 * np.eye(k, 4)[y]
+    y, loss = (2.0 * y - 1, "hinge") if k == 2 else (y, "multiclass_hinge")
+    return problem(loss, BlockNorm(1.25), 1.0, GramStack.from_factors(factors), y)
+
+
+class Transcript:
+    """Algorithms 1 and 2 line by line, in explicit features and the paper's letters."""
+
+    def __init__(self, p: Problem):
+        self.problem, self.phi = p, p.grams.factors
+        self.p = p.formulation.curved[0]
+        self.q, self.lam = dual_exponent(self.p), 1 / float(np.sum(p.costs))
+        self.cost = p.grams.n * self.lam * p.costs
+        k = p.shape[1] if len(p.shape) == 2 else 1
+        self.theta = [np.zeros((L.shape[1], k)) for L in self.phi]
+        self.w = [0 * t for t in self.theta]
+        self.history: list[list[np.ndarray]] = []
+        self.slopes: list[float] = []
+        self.s, self.t, self.updates = 0.0, 0, 0
+
+    def subgradient(self, i: int) -> list[np.ndarray]:
+        p, one = self.problem, slice(i, i + 1)
+        f = sum(L[i] @ w for L, w in zip(self.phi, self.w)).reshape(1, *p.shape[1:])
+        y = p.y[one]
+        if len(p.shape) == 2:  # all classes must be known to the loss
+            f, y = np.repeat(f, 2, axis=0), np.array([p.y[i], p.shape[1] - 1])
+        g = self.cost[i] * p.loss.gradient(f, y)[0].reshape(-1)
+        self.updates += bool(np.any(g))
+        return [np.outer(L[i], g) for L in self.phi]
+
+    def size(self, blocks) -> float:
+        return norm(np.array([np.linalg.norm(b) for b in blocks]), self.q)
+
+    def mirror(self) -> None:  # lines 7 and 11
+        total = self.size(self.theta) or 1.0
+        self.w = [
+            (np.linalg.norm(t) / total) ** (self.q - 2) * t / self.q for t in self.theta
+        ]
+
+    def stage_1(self, order, eta: float) -> None:
+        for i in order:
+            z = self.subgradient(i)
+            self.theta = [t - eta * zj for t, zj in zip(self.theta, z)]
+            self.mirror()
+
+    def stage_2(self, order, R: float) -> None:
+        q, lam = self.q, self.lam
+        for i in order:
+            self.t += 1
+            self.history.append(self.w)
+            z = self.subgradient(i)
+            d = lam * self.t + self.s
+            slope = lam / q * self.size(self.theta) + self.size(z)
+            self.slopes.append(slope)
+            self.s += 0.5 * (np.sqrt(d**2 + q * slope**2 / R**2) - d)
+            eta = q / (lam * self.t + self.s)
+            half = [(1 - lam * eta / q) * t - eta * zj for t, zj in zip(self.theta, z)]
+            scale = min(1.0, q * R / max(self.size(half), 1e-300))
+            self.theta = [scale * h for h in half]
+            self.mirror()
+
+
+def explicit(p: Problem, coefficients: np.ndarray) -> list[np.ndarray]:
+    n = p.grams.n
+    return [L.T @ B.reshape(n, -1) for L, B in zip(p.grams.factors, coefficients)]
+
+
+def assert_same(found, expected) -> None:
+    scale = max(float(np.max(np.abs(e))) for e in expected)
+    for f, e in zip(found, expected):
+        np.testing.assert_allclose(f, e, rtol=0, atol=1e-10 * scale)
+
+
+# ---- the algorithm ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("q", [1.1, 2.0])
+@pytest.mark.parametrize("sampling", ["iid", "shuffle"])
+def test_the_epochs_are_the_paper_s_pseudo_code(loss, q, sampling):
+    """One α for all kernels, lazy scales and averages: the same w to 1e-10."""
+    p = problem(loss, BlockNorm(q), C=np.linspace(0.5, 3, GRAMS.n))
+    run, plain = descent(p, sampling=sampling), Transcript(p)
+    rng = np.random.default_rng(0)
+    n = p.grams.n
+
+    def order():
+        return rng.integers(n, size=n) if sampling == "iid" else rng.permutation(n)
+
+    run.epoch(eta=0.7)
+    plain.stage_1(order(), 0.7)
+    assert_same(explicit(p, run.coefficients("last")), plain.w)
+    run.begin()
+    R = 0.5 * run.radius  # small, so that the projection is at work
+    for _ in range(5):
+        run.epoch(R=R)
+        plain.stage_2(order(), R)
+    assert_same(explicit(p, run.coefficients("last")), plain.w)
+    mean = [np.mean(blocks, axis=0) for blocks in zip(*plain.history)]
+    assert_same(explicit(p, run.coefficients("average")), mean)
+    late = [np.mean(blocks[2 * n :], axis=0) for blocks in zip(*plain.history)]
+    assert_same(explicit(p, run.coefficients("suffix")), late)
+    assert run.tally[stochastic.PULL] == pytest.approx(plain.s, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge", "multinomial"])
+@pytest.mark.parametrize("storage", ["full", "packed", "float32", "blocks"])
+def test_predictions_are_those_of_the_coefficients(loss, storage, monkeypatch):
+    kernels = np.array([GRAMS.kernel(m) for m in range(GRAMS.M)])
+    full = "full" if storage in ("full", "float32") else "packed"
+    dtype = "float32" if storage == "float32" else "float64"
+    grams = GramStack(kernels, storage=full, dtype=dtype)
+    if storage == "blocks":
+        monkeypatch.setattr(stochastic, "LARGE", 0)
+        monkeypatch.setattr(stochastic, "BLOCK", 7)
+    p = problem(loss, C=10.0, grams=grams)
+    run = descent(p)
+    for _ in range(20):
+        run.epoch(R=3.0)
+    f = np.sum(grams.apply(run.coefficients("last")), axis=0)
+    np.testing.assert_allclose(run.predictions, f, rtol=0, atol=1e-10)
+    found = certify(p, run.dual(), coefficients=run.coefficients("last"))
+    assert found.primal == pytest.approx(run.objective, rel=1e-10)
+    assert (run.rows is None) == (storage in ("float32", "blocks"))
+
+
+def test_every_storage_makes_the_same_run(monkeypatch):
+    kernels = np.array([GRAMS.kernel(m) for m in range(GRAMS.M)])
+    shown = []
+    for large, storage in ((2**27, "full"), (0, "packed")):
+        monkeypatch.setattr(stochastic, "LARGE", large)
+        grams = GramStack(kernels, storage=storage)
+        run = descent(problem("multiclass_hinge", grams=grams))
+        before = grams.passes
+        for _ in range(4):
+            run.epoch(R=2.0)
+        rows = run.tally[stochastic.UPDATES] if large else 4 * grams.n
+        assert grams.passes - before == pytest.approx(rows / grams.n)
+        shown.append(run.coefficients("average"))
+    np.testing.assert_allclose(shown[0], shown[1], rtol=0, atol=1e-12)
+
+
+def test_pegasos_is_its_mean_subgradient():
+    """α = −(1/(λt)) Σ z: feasible for the dual after whole epochs."""
+    p = problem("multiclass_hinge", C=2.0)
+    run = descent(p, sampling="shuffle")
+    for _ in range(4):
+        run.epoch()
+    mean = -p.spread_costs * run.G / run.seen[:, None]
+    np.testing.assert_allclose(run.B, mean, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(p.feasible(run.B), run.B, atol=1e-10)
+
+
+def test_without_a_threshold_ufo_is_pegasos():
+    p = problem("hinge", BlockNorm(1.5))
+    found = [solve(p, name, tol=0.0, epochs=8, seed=3) for name in ("ufo", "pegasos")]
+    assert found[0].certificate.primal == found[1].certificate.primal
+    with_zero = solve(
+        problem("hinge", SparseBlockNorm(1.5, 0.0)), "ufo", tol=0.0, epochs=8, seed=3
+    )
+    assert with_zero.certificate.primal == pytest.approx(found[0].certificate.primal)
+
+
+@pytest.mark.parametrize(
+    "formulation", [SparseBlockNorm(1.5, 2.5), SparseBlockNorm(1.1, 4.0), ElasticNet()]
+)
+def test_ufo_minimizes_what_it_has_seen(formulation):
+    """w = ∇Ω*(α), where Fenchel and Young are equal; small kernels vanish."""
+    p = problem("hinge", formulation)
+    run = descent(p)
+    for _ in range(3):
+        run.epoch()
+    v = np.sqrt(p.grams.quad(run.B[:, 0]))
+    u = run.omega * v
+    assert u @ v - formulation.value(u) == pytest.approx(formulation.conjugate(v))
+    assert np.array_equal(u == 0, v <= formulation.curved[1])
+    assert np.any(u > 0) and (np.any(u == 0) or formulation == ElasticNet())
+
+
+# ---- the theorems ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_hard_margins_are_those_of_the_written_out_program(k):
+    import cvxpy as cp
+
+    p = separable(k)
+    w = [cp.Variable((L.shape[1], k if k > 2 else 1)) for L in p.grams.factors]
+    f = sum(L @ wm for L, wm in zip(p.grams.factors, w))
+    if k == 2:
+        apart = [cp.multiply(p.y, f[:, 0]) >= 1]
+    else:
+        rest = [(i, j) for i in range(p.grams.n) for j in range(k) if j != p.y[i]]
+        apart = [f[i, p.y[i]] - f[i, j] >= 1 for i, j in rest]
+    exact: Any = cp.pnorm  # its annotations know whole exponents only
+    total = exact(cp.hstack([cp.norm(wm, "fro") for wm in w]), 1.25)
+    program = cp.Problem(cp.Minimize(total), apart)
+    program.solve(solver=cp.CLARABEL)
+    found = reference.hard_margin(p)
+    low, high = found.norm
+    assert low <= high <= low * (1 + 1e-6)
+    assert low * (1 - 1e-6) <= program.value <= high * (1 + 1e-6)
+    f = np.sum(p.grams.apply(found.coefficients), axis=0)
+    assert np.max(p.loss.value(f, p.y)) <= 1e-9
+
+
+def test_a_loose_hard_margin_is_a_separator_all_the_same():
+    """C too small for margins of 1: the point is stretched, and pays for it."""
+    p = separable(3)
+    small = GramStack.from_factors([0.03 * L for L in p.grams.factors])
+    sharp = reference.hard_margin(p.with_(grams=small))
+    loose = reference.hard_margin(p.with_(grams=small), tol=0.999)
+    assert loose.lower <= sharp.upper <= 1.0001 * sharp.lower
+    assert 1.01 * sharp.upper < loose.upper
+    KB = small.apply(loose.coefficients)
+    assert np.max(p.loss.value(np.sum(KB, axis=0), p.y)) <= 1e-9
+    u = np.sqrt(np.sum(loose.coefficients * KB, axis=(1, 2)))
+    assert p.formulation.value(u) == pytest.approx(loose.upper, rel=1e-8)
+
+
+def test_hard_margins_say_what_they_need():
+    p = separable(2)
+    with pytest.raises(ValueError, match="overlap"):
+        reference.hard_margin(p.with_(y=np.random.default_rng(0).permutation(p.y)))
+    with pytest.raises(ValueError, match="no margin"):
+        reference.hard_margin(p.with_(loss="logistic"))
+    with pytest.raises(ValueError, match="squared norms"):
+        reference.hard_margin(p.with_(bias=True))
+    with pytest.raises(ValueError, match="squared norms"):
+        reference.hard_margin(p.with_(formulation=ElasticNet()))
+
+
+@pytest.mark.parametrize("sampling", ["iid", "shuffle"])
+@pytest.mark.parametrize("eta", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("k", [2, 3])
+def test_stage_1_stops_within_theorem_4(k, eta, sampling):
+    """Updates ≤ q(2/η + L²)‖v‖² and R ≤ (2 + ηL²)‖v‖, ‖v‖ from below."""
+    p = separable(k)
+    least = reference.hard_margin(p).norm[0]
+    for seed in range(3):
+        run = descent(p, seed, sampling=sampling)
+        while not run.separated:
+            run.epoch(eta=eta)
+        updates, L = run.tally[stochastic.UPDATES], run.steepest
+        assert 0 < updates <= run.q * (2 / eta + L**2) * least**2
+        assert run.radius <= (2 + eta * L**2) * least
+
+
+@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
+def test_theorem_4_holds_without_separability(loss):
+    """For u = w* of several C, at the end of every epoch."""
+    p = problem(loss)
+    comparators = [reference.solve(p.with_(C=C), tol=1e-7) for C in (0.01, 0.1, 1.0)]
+    run, eta, tightest = descent(p), 0.5, np.inf
+    for _ in range(30):
+        run.epoch(eta=eta)
+        # A subgradient of a hinge has the entry ±1 at the sample's own output.
+        own = run.G[:, 0] if loss == "hinge" else run.G[np.arange(len(p.y)), p.y]
+        updates = run.tally[stochastic.UPDATES]
+        assert np.sum(np.abs(own)) == updates > 0
+        for u in comparators:
+            paid = float(np.abs(own) @ p.loss.value(u.predictions, p.y))
+            size = norm(u.norms, run.p) * np.sqrt(run.q * (2 / eta + run.steepest**2))
+            bound = size**2 + paid + size * np.sqrt(paid)
+            tightest = min(tightest, bound / updates)
+            assert updates <= bound
+    assert tightest < 20  # the bound is not idle
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [0.1, 100.0])
+def test_lemma_2_holds_along_every_run(loss, C):
+    """Against w*, against 0 and against a bad point, after every epoch."""
+    p = problem(loss, C=C)
+    star = reference.solve(p, tol=1e-6)
+    others = [(star.predictions, star.norms), (0 * star.predictions, 0 * star.norms)]
+    others.append((-star.predictions, star.norms))
+    for R in (None, np.inf):
+        run = descent(p)
+        run.epoch(eta=1.0)
+        run.begin()
+        R = run.radius if R is None else 1e12  # large: s_t stays near 0, as in pegasos
+        tightest = np.inf
+        for _ in range(30):
+            run.epoch(R=R)
+            bound = run.regret_bound(R)
+            for f, u in others:
+                regret = run.regret(f, p.formulation.value(u))
+                assert regret <= bound
+                tightest = min(tightest, bound / max(regret, 1e-300))
+        assert tightest < 1e3
+
+
+def test_the_printed_right_side_of_lemma_2_is_no_smaller():
+    """Σ 4ξ_tR² + qL_t²/(λt + Σξ), minimized over constant ξ, beside the sharp one."""
+    p = problem("hinge", C=10.0)
+    plain, run, R = Transcript(p), descent(p), 3.0
+    rng, n = np.random.default_rng(0), p.grams.n
+    for _ in range(5):
+        run.epoch(R=R)
+        plain.stage_2(rng.integers(n, size=n), R)
+    t, L = np.arange(1, plain.t + 1), np.array(plain.slopes)
+    printed = min(
+        np.sum(4 * xi * R**2 + plain.q * L**2 / (t * (plain.lam + xi)))
+        for xi in np.append(0.0, np.logspace(-6, 2, 200))
+    )
+    assert run.regret_bound(R) <= printed * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "loss, C, most", [("hinge", 0.02, 256), ("multiclass_hinge", 1.0, 64)]
+)
+def test_the_mean_over_seeds_lies_under_theorem_3(loss, C, most):
+    """One-sided t at 10 checkpoints with Bonferroni; a claim 600 times less fails."""
+    p = problem(loss, C=C)
+    star = reference.solve(p, tol=1e-8)
+    epochs = np.unique(np.geomspace(1, most, 10).astype(int))
+    found = bench_obscure.against_theorem_3(p, star.lower, list(epochs), seeds=20)
+    assert len(epochs) >= 9 and not np.any(found.refuted)
+    assert np.all(found.power < 600)
+    # C = 1: the bound says less than f(0) does, at every checkpoint.
+    assert np.any(~found.vacuous) == (C == 0.02)
+
+
+# ---- as a person uses them ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("iterate", ["last", "average", "suffix", "all"])
+@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
+def test_every_iterate_ends_with_a_true_gap(loss, iterate):
+    p = problem(loss)
+    star = reference.solve(p, tol=1e-8)
+    found = solve(p, "obscure", tol=0.0, T2=40, iterate=iterate, seed=1)
+    low, high = found.certificate.dual, found.certificate.primal
+    assert found.status == "finished" and found.trace.last("rounds") == 45
+    assert low <= star.upper * (1 + 1e-12) and star.lower * (1 - 1e-12) <= high
+    assert found.relative_gap < (0.1 if loss == "hinge" else 0.2)
+
+
+def test_the_best_of_all_iterates_is_shown():
+    p = problem("hinge", C=10.0)
+    run = descent(p)
+    for _ in range(6):
+        run.epoch()
+
+    def value(B):
+        return certify(p, np.zeros(p.shape), coefficients=B).primal
+
+    each = {which: value(run.coefficients(which)) for which in stochastic.ITERATES}
+    assert value(run.best()) == min(each.values())
+    assert len(set(each.values())) == 3
+    assert run.objective == pytest.approx(each["last"], rel=1e-10)
+
+
+def test_the_improved_dual_is_better():
+    p = problem("hinge", C=10.0)
+    runs = [
+        solve(p, "obscure", tol=0.0, T2=20, improve=better)
+        for better in (None, improve)
+    ]
+    assert runs[1].certificate.dual > runs[0].certificate.dual
+    assert runs[1].certificate.primal == runs[0].certificate.primal
+
+
+def test_seeds_decide_and_a_start_goes_on():
+    p = problem("hinge")
+    once, again, other = (solve(p, "obscure", T2=9, seed=s) for s in (1, 1, 2))
+    assert once.certificate.primal == again.certificate.primal
+    assert once.certificate.primal != other.certificate.primal
+    known = solve(p, "analytic", tol=1e-10)
+    run = descent(p, start=known)
+    assert run.objective == pytest.approx(known.certificate.primal, rel=1e-4)
+    warm = solve(p, "obscure", start=known, T2=3, tol=0.0)
+    assert warm.certificate.primal < once.certificate.primal
+
+
+def test_pegasos_forgets_its_start_in_the_first_step():
+    """But w_1 is the start, and counts as one of the n points of the mean."""
+    p = problem("hinge")
+    known = solve(p, "analytic", tol=1e-10)
+    cold, warm = descent(p), descent(p, start=known)
+    began = warm.coefficients("last")
+    f, n = p.loss.value(warm.predictions, p.y), p.grams.n
+    # The subgradients of the first step must agree: a sample that pays a loss in both.
+    first = np.random.default_rng(0).integers(n, size=n)[0]
+    assert f[first] > 0
+    cold.epoch()
+    warm.epoch()
+    np.testing.assert_allclose(warm.coefficients("last"), cold.coefficients("last"))
+    apart = n * (warm.coefficients("average") - cold.coefficients("average"))
+    np.testing.assert_allclose(apart, began, atol=1e-10)
+    found = solve(p, "pegasos", start=known, epochs=2, tol=0.0)
+    assert found.certificate.primal == pytest.approx(known.certificate.primal, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"sampling": "random"}, "choose 'iid' or 'shuffle'"),
+        ({"iterate": "first"}, "choose last, average, suffix or all"),
+        ({"T1": -1}, "T1 = -1; give a whole number"),
+        ({"T2": 2.5}, "T2 = 2.5; give a whole number"),
+        ({"eta": 0.0}, "eta = 0.0; give a positive number"),
+        ({"R": float("nan")}, "R = nan; give a positive number"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        solve(problem(), "obscure", **options)
+
+
+def test_what_they_cannot_solve_is_said():
+    p = problem()
+    for other, why in (
+        (p.with_(bias=True), "it needs bias=False"),
+        (p.with_(loss="squared"), "it has no step for the squared loss"),
+        (p.with_(formulation=LpNorm(1.0)), "a strongly convex block norm"),
+    ):
+        with pytest.raises(Unsupported, match=f"obscure cannot solve.*{why}"):
+            solve(other, "obscure")
+
+
+def test_the_published_exponent():
+    assert dual_exponent(published_exponent(39)) == pytest.approx(2 * np.log(39))
+    assert published_exponent(2) == 2.0
+
+
+# ---- slips of the paper --------------------------------------------------------------
+
+
+def half_square(w: np.ndarray, p: float) -> tuple[float, np.ndarray]:
+    """½‖w‖_p² and its gradient."""
+    size = norm(np.abs(w), p)
+    return 0.5 * size**2, np.sign(w) * size * (np.abs(w) / size) ** (p - 1)
+
+
+def bregman(v: np.ndarray, u: np.ndarray, p: float) -> float:
+    (high, _), (low, slope) = half_square(v, p), half_square(u, p)
+    return high - low - float((v - u) @ slope)
+
+
+def test_the_printed_bregman_term_is_never_positive():
+    """Section 2.1.1 takes ∇h at v: with it every convex f is λ-strongly convex."""
+    rng = np.random.default_rng(0)
+    for u, v in rng.normal(size=(100, 2, 3)):
+        (high, slope), (low, _) = half_square(v, 1.5), half_square(u, 1.5)
+        printed = high - low - float((v - u) @ slope)
+        assert printed == pytest.approx(-bregman(u, v, 1.5)) and printed < 0
+
+
+def test_the_proximal_term_of_lemma_2_is_no_bregman_divergence_for_p_below_2():
+    """½‖v − u‖_p² < B(v, u) near the axes: g'_t is not strongly convex w.r.t. h.
+
+    With (s_t/α)B_h(·, w_t) in its place the proof goes through, and the constant
+    stays: B ≤ 2R² on the ball.
+    """
+    u, v = np.array([1.0, 1e-12]), np.array([1.0, 0.1])
+    assert 0.5 * norm(np.abs(v - u), 1.2) ** 2 < 0.2 * bregman(v, u, 1.2)
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for p in (1.05, 1.5, 2.0):
+        for pair in rng.normal(size=(200, 2, 3)):
+            u, v = (w / norm(np.abs(w), p) for w in pair)
+            largest = max(largest, bregman(v, u, p), bregman(-u, u, p))
+    assert 1.99 < largest <= 2 + 1e-12
+
+
+def regret_on_a_line(T: int, printed: bool) -> tuple[float, float]:
+    """Algorithm 3 in R with h = ½w² (α = 1) on [−R, R]: regret, and lemma 2's bound.
+
+    g_t = σ/2 w² + z_t w with signs that alternate: constant steps never settle.
+    """
+    sigma, R, w, s, paid, noise = 1.0, 1.0, 1.0, 0.0, 0.0, 0.0
+    signs = np.where(np.arange(T) % 2 == 0, 1.0, -1.0)
+    slopes = np.empty(T)
+    for t, z in enumerate(signs, 1):
+        slope = sigma * w + z
+        L, now = abs(slope), sigma if printed else sigma * t
+        square = L if printed else L**2
+        s += 0.5 * (np.sqrt((now + s) ** 2 + square / R**2) - now - s)
+        paid += 0.5 * sigma * w**2 + z * w
+        slopes[t - 1] = L
+        w = float(np.clip(w - slope / (now + s), -R, R))
+    best = -np.sum(signs) / (sigma * T)
+    regret = paid - (0.5 * sigma * best**2 + best * np.mean(signs)) * T
+    times = np.arange(1, T + 1)
+    noise = min(
+        float(np.sum(4 * xi * R**2 + slopes**2 / (times * (sigma + xi))))
+        for xi in np.append(0.0, np.logspace(-4, 2, 100))
+    )
+    return float(regret), noise
+
+
+def test_algorithm_3_needs_its_missing_t_and_square():
+    """As printed its steps do not fall like 1/(σt), and lemma 2 fails."""
+    regret, bound = regret_on_a_line(2000, printed=False)
+    assert regret <= bound
+    regret, bound = regret_on_a_line(2000, printed=True)
+    assert regret > bound
+
+
+def test_the_last_iterate_is_not_the_one_of_theorem_3():
+    """The proof bounds the mean of the f(w_t); where labels mean nothing w_T is farther
+    from f* than the mean of w_1 … w_T, over 100 seeds."""
+    rng = np.random.default_rng(0)
+    L, y = rng.normal(size=(40, 5)), np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    p = problem("hinge", BlockNorm(2.0), 10.0, GramStack.from_factors([L]), y)
+    star = reference.solve(p, tol=1e-7)
+    R, worse = norm(star.norms, 2.0), []
+    for seed in range(100):
+        run = descent(p, seed)
+        for _ in range(32):
+            run.epoch(R=R)
+        B = run.coefficients("average")
+        mean = certify(p, np.zeros(p.shape), coefficients=B).primal
+        worse.append((run.objective - star.lower) / (mean - star.lower))
+    assert stats.ttest_1samp(worse, 1.0, alternative="greater").pvalue < 1e-3
