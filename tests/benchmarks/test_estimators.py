@@ -43,7 +43,8 @@ def test_it_runs_from_end_to_end(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(bench, "METHODS", {"MKL": bench.mkl, "sum": bench.plain_sum})
     monkeypatch.setattr(bench, "COSTS", (1.0,))
     monkeypatch.setattr(bench, "PS", (2.0,))
-    monkeypatch.setattr(bench.data, "load", lambda name: data.load("twonorm", n=60))
+    found = data.load("twonorm", n=60)
+    monkeypatch.setattr(bench.data, "load", lambda name: found)
     monkeypatch.setattr(sys, "argv", ["bench", "--data", "twonorm", "--repeats", "1"])
     bench.METHODS["EasyMKL"] = bench.plain_sum  # taken out again where MKLpy is not
     bench.main()

@@ -20,12 +20,10 @@ from mklopt.claims import run as paper_run
 from mklopt.claims.items import Finding, NotACheckout, Scale, decide
 from mklopt.judge.rates import Verdict
 
-TOY = '''"""Claims about squares."""
+STUDIES = '''"""What is measured: squares."""
 import time
 import numpy as np, pandas as pd
-from mklopt.util import style
-from mklopt.data import DataNotFound
-from mklopt.claims.items import claim, decide, figure, study, table
+from mklopt.claims.items import study
 
 @study("KEY")
 def squares(scale):
@@ -36,6 +34,12 @@ def squares(scale):
     n = scale.of(3, 10, 100)
     drawn = scale.rng("squares").normal(size=n) / 3
     return pd.DataFrame({"k": np.arange(n), "square": drawn**2, "who": "ℓ1"})
+'''
+CLAIMS = '''"""Claims about squares."""
+from mklopt.util import style
+from mklopt.data import DataNotFound
+from mklopt.claims.items import claim, decide, figure, table
+from .studies import squares
 
 @claim("KEY", "Theorem 1", wrong="the squares negated", figure="drawn")
 def squares_are_positive(scale, wrong=False):
@@ -94,8 +98,9 @@ def write_toy(root: Path, monkeypatch, key: str, pause: float) -> str:
     (room.parent / "README.md").write_text("papers")
     (room.parent / "__init__.py").write_text("")
     (room / "__init__.py").write_text('"""Nobody, A toy, 2026.\\n\\nSquares."""')
-    text = TOY.replace("KEY", key).replace("PAUSE", repr(pause))
-    (room / "claims.py").write_text(text.replace("MARK", repr(str(root / "mark"))))
+    study = STUDIES.replace("KEY", key).replace("PAUSE", repr(pause))
+    (room / "studies.py").write_text(study.replace("MARK", repr(str(root / "mark"))))
+    (room / "claims.py").write_text(CLAIMS.replace("KEY", key))
     for name in [n for n in sys.modules if n.split(".")[0] == "papers"]:
         monkeypatch.delitem(sys.modules, name)
     for module in (papers, paper_run):
@@ -155,15 +160,23 @@ def test_another_seed_or_mode_is_another_study(toy, tmp_path):
 
 def test_code_that_changes_is_run_again(toy, tmp_path):
     item = papers.load(toy).studies["squares"]
-    before = item.fingerprint
-    fingerprint.cache_clear()  # a new process would see the new file
-    (tmp_path / "papers" / toy / "claims.py").write_text('"""Fewer."""')
-    assert item.fingerprint == before  # claims do not concern a study
     claim = papers.load(toy).claims["cannot_fail"]
-    changed = claim.fingerprint
-    fingerprint.cache_clear()
-    (tmp_path / "papers" / toy / "studies.py").write_text('"""More."""')
-    assert item.fingerprint != before and claim.fingerprint != changed
+    room = tmp_path / "papers" / toy
+
+    def edited(name: str, text: str) -> tuple[str, str]:
+        """Fingerprints of study and claim, as a new process sees them."""
+        (room / name).write_text(text)
+        fingerprint.cache_clear()
+        return item.fingerprint, claim.fingerprint
+
+    study, claims = (room / "studies.py").read_text(), (room / "claims.py").read_text()
+    before = edited("studies.py", study)
+    assert edited("studies.py", f"# a remark\n{study}") == before
+    found = edited("claims.py", claims.replace(">= 0", "> 0"))
+    assert found[0] == before[0]  # claims do not concern a study
+    assert found[1] != before[1]
+    both = edited("studies.py", study.replace("/ 3", "/ 4"))
+    assert both[0] != before[0] and both[1] != found[1]
 
 
 def test_a_run_that_is_killed_goes_on(tmp_path, write):

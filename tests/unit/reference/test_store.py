@@ -70,7 +70,7 @@ WRITER = """
 import itertools, sys
 from mklopt import Problem, reference
 from mklopt.formulations import GroupLasso
-from mklopt.reference.contract import load
+from mklopt.reference.contract_problems import load
 grams, targets = load("small")
 problem = Problem(grams, targets["binary"], "hinge", GroupLasso())
 store = reference.Store(sys.argv[1])

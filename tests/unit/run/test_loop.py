@@ -123,7 +123,7 @@ def test_an_interrupt_brings_back_the_best_so_far(temporary):
 def test_control_c_in_a_real_process():
     code = """
 import numpy as np, mklopt
-from mklopt.bench import subset_gaussians
+from benchmarks.certificate import subset_gaussians
 K, y = subset_gaussians(300, 10)
 problem = mklopt.Problem(K, y, "hinge", mklopt.formulations.LpNorm(1.01), C=100.0)
 print("ready", flush=True)

@@ -327,7 +327,7 @@ def fails_later(problem):
 
 
 MISBEHAVIOUR = {
-    raises: ("raised", r"ZeroDivisionError: no step left \(test_conformance.py, line"),
+    raises: ("raised", r"ZeroDivisionError: no step left \(test_exam.py, line"),
     exits: ("raised", "SystemExit: 3"),
     crashes: ("died", "exit code -9"),
     sleeps: ("hangs", "no answer within"),
