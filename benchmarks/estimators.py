@@ -1,7 +1,7 @@
 """Estimators beside the unweighted sum and EasyMKL: `make bench-estimators`.
 
 Outer folds are shared by all methods, and so are the kernels: those of the estimators
-(kernel_lists.py), one Gaussian per view for mfeat, fitted on the samples of a fold for
+(kernels/text.py), one Gaussian per view for mfeat, fitted on the samples of a fold for
 training. Whatever a method can choose it chooses by three inner folds of these:
 
     MKL        MKLClassifierCV, MKLRegressor: p in {1, 4/3, 2, ∞} and C

@@ -3,7 +3,7 @@
 One pass-time is the time of K.reshape(M·n, n) @ α over the whole stack in full float64
 storage. Ratio = wall time of `solve(problem, "auto", tol=1e-6)`, certificates included,
 over one pass-time of the same process, taken before and after; medians. Building the
-stack is shown apart. Competitors (competitors.py) run once, in the same run, at the gap
+stack is shown apart. Competitors (rivals.py) run once, in the same run, at the gap
 that our certificate finds; "× auto" is their time over that of `auto`.
 
 Kernels are Gaussians on subsets of features. M grows by kernels of a fifth of the size

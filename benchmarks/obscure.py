@@ -54,7 +54,9 @@ LIMIT = 120.0  # seconds for the batch solver
 
 
 def descent(problem: Problem, seed: int = 0) -> Descent:
-    return Descent(problem, problem.formulation.curved, np.random.default_rng(seed))
+    return Descent(
+        problem, problem.formulation.strongly_convex, np.random.default_rng(seed)
+    )
 
 
 def say(console: Console, what: str, number: float, most: float) -> None:

@@ -13,28 +13,11 @@ and may add closed forms in NumPy. Whatever it does not give is derived numerica
     weights(u)      u / ∂Ω(u): the θ for which ½Σ u²/θ + const majorizes Ω at u
     prox(u, step)   argmin over z ≥ 0 of Ω(z) + Σ (z_m − u_m)²/(2 step_m)
     prox_slope(u, step)   ∂prox/∂u over the kernels with prox > 0
-    reach(v)        the largest s ≤ 1 for which Ω*(s v) is finite
+    feasible_scale(v)        the largest s ≤ 1 for which Ω*(s v) is finite
     dual_weights(v) ∂Ω*(v) / v: the weights as a function of α, where Ω* is smooth
 
-`traits` say what solvers may rely on; a user's own formulation qualifies by them:
-
-    reweighted      ½Σu²/θ + const majorizes Ω at u (Ω∘√ is concave), or the same of
-                    Ω* in the dual: the step `reweight` never makes things worse
-    smooth_dual     Ω* is differentiable, dual_weights exists
-    ball            Ω(u) = min of ½Σu²/θ over θ ≥ 0, ‖θ‖_p ≤ 1, p in `ball`
-    simplex         a ball with p = 1
-    groups          `groups` partitions the kernels
-    two_levels      Ω(u) = ½‖u‖²_{r,s} over those groups, (r, s) < 2 in `exponents`
-    priced          Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ), r and its gradient in
-                    `price`
-    orthant         Ω(u) = min over t ≥ 0 of ½Σu²/θ + c Σt, θ = t/(1 + κt), c and κ
-                    in `orthant`
-    curved          Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2 and c > 0: strongly convex,
-                    (p, a, c) in `curved`
-    sums            Ω(u) = ½‖(Σ_{k∈j} u_k)_j‖²_{2q} with 2q > 1, the groups j and q from
-                    `simplices`
-    simplices       and q ≥ 1: Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of
-                    Σ_j γ_j (Σ_{k∈j} u_k)²
+`traits` say what solvers may rely on; a user's own formulation qualifies by them. The
+table TRAITS below says what each of them means.
 
 Guarantee: derived values are good to 1e-8, mostly better. Closed forms are checked
 against the declaration by the contract suite. `rounding` bounds their relative error in
@@ -50,7 +33,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -59,11 +42,76 @@ from .norms import increasing_root, ratio
 
 Array = np.ndarray
 Groups = tuple[tuple[int, ...], ...]
-INHERITED = (
-    "value", "conjugate", "weights", "dual_weights", "reweight", "elasticities",
-    "prox", "prox_slope", "reach", "rounding", "traits", "ball", "curved", "simplices",
-    "price", "orthant",
-)  # fmt: skip
+CHECKED = ("value", "conjugate", "weights", "dual_weights", "prox", "feasible_scale")
+
+
+class Trait(NamedTuple):
+    """What a formulation may state, and what a solver may then rely on."""
+
+    words: str  # completes "GroupLasso does not state …"
+    meaning: str
+    attribute: str = ""  # which gives the numbers that belong to it
+    of_part: bool = False  # some of the kernels alone have it, too
+
+
+TRAITS = {
+    "reweighted": Trait(
+        "kernel weights that majorize it",
+        "½Σu²/θ + const majorizes Ω at u (Ω∘√ is concave), or the same of Ω* in the "
+        "dual: the step `reweight` never makes things worse",
+        of_part=True,
+    ),
+    "smooth_dual": Trait(
+        "a smooth dual",
+        "Ω* is differentiable: weights are a function of the dual",
+        "dual_weights",
+        of_part=True,
+    ),
+    "ball": Trait(
+        "a ball of kernel weights",
+        "Ω(u) = min of ½Σu²/θ over θ ≥ 0, ‖θ‖_p ≤ 1",
+        "ball",
+        of_part=True,
+    ),
+    "simplex": Trait(
+        "a simplex of kernel weights", "a ball with p = 1", "ball", of_part=True
+    ),
+    "groups": Trait("groups of kernels", "a partition of the kernels", "groups"),
+    "two_levels": Trait(
+        "kernel weights on two levels",
+        "Ω(u) = ½‖u‖²_{r,s} over those groups, r, s < 2",
+        "exponents",
+    ),
+    "priced": Trait(
+        "a differentiable price of kernel weights",
+        "Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ), r with its gradient",
+        "price",
+    ),
+    "orthant": Trait(
+        "a price of every kernel for itself",
+        "Ω(u) = min over t ≥ 0 of ½Σu²/θ + c Σt, θ = t/(1 + κt)",
+        "orthant",
+        of_part=True,
+    ),
+    "strongly_convex": Trait(
+        "a strongly convex block norm",
+        "Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2 and c > 0",
+        "strongly_convex",
+    ),
+    "sums": Trait(
+        "sums of block norms inside groups",
+        "Ω(u) = ½‖(Σ_{k∈j} u_k)_j‖²_{2q} with 2q > 1 over groups j",
+        "simplices",
+        of_part=True,
+    ),
+    "simplices": Trait(
+        "simplices of kernel weights",
+        "the same with q ≥ 1: Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j "
+        "(Σ_{k∈j} u_k)²",
+        "simplices",
+        of_part=True,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -75,7 +123,7 @@ class Formulation:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What solvers may rely on; see above."""
+        """What solvers may rely on: names of TRAITS."""
         return frozenset()
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -84,10 +132,12 @@ class Formulation:
         if "penalty" in vars(cls) and declared_above and "exact" not in vars(cls):
             # Another declaration: closed forms and traits of its parent are not its.
             cls.exact = False
-            for name in INHERITED:
-                if name not in vars(cls):
+            stated = [trait.attribute for trait in TRAITS.values()]
+            others = ("traits", "reweight", "elasticities", "prox_slope", "rounding")
+            for name in (*CHECKED, *others, *stated):
+                if name not in vars(cls) and name in vars(Formulation):
                     setattr(cls, name, vars(Formulation)[name])
-        for name in ("value", "conjugate", "weights", "dual_weights", "prox", "reach"):
+        for name in CHECKED:
             own = vars(cls).get(name)
             if own is not None and own is not vars(Formulation)[name]:
                 setattr(cls, name, _guarded(name, own))
@@ -116,7 +166,7 @@ class Formulation:
         raise TypeError(f"{self.name} states no ball of kernel weights")
 
     @property
-    def curved(self) -> tuple[float, float, float]:
+    def strongly_convex(self) -> tuple[float, float, float]:
         """(p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu."""
         raise TypeError(f"{self.name} states no strong convexity")
 
@@ -177,13 +227,13 @@ class Formulation:
             J[:, place] = (ahead - back)[used] / (2 * h)
         return J
 
-    def reach(self, v: Array) -> float:
+    def feasible_scale(self, v: Array) -> float:
         with contextlib.suppress(DerivationError):  # at the very edge of the domain
             if np.isfinite(self.conjugate(v)):
                 return 1.0
         if not self.closed("conjugate"):
             # Interior-point values blow up at the edge: stay a hair inside.
-            return min(1.0, self.epigraph(len(v)).reach(v) * (1 - 1e-9))
+            return min(1.0, self.epigraph(len(v)).feasible_scale(v) * (1 - 1e-9))
         finite = increasing_root(
             lambda s: np.where(np.isfinite(self.conjugate(float(s) * v)), -1.0, 1.0),
             np.zeros(()),

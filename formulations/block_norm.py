@@ -64,7 +64,7 @@ class SquaredBlockNorm(Formulation):
         if 1 < self.exponent < INF:
             found.add("smooth_dual")
         if 1 < self.exponent <= 2:
-            found.add("curved")
+            found.add("strongly_convex")
         return frozenset(found)
 
     @property
@@ -74,7 +74,7 @@ class SquaredBlockNorm(Formulation):
         return INF if q >= 2 else q / (2 - q)
 
     @property
-    def curved(self) -> tuple[float, float, float]:
+    def strongly_convex(self) -> tuple[float, float, float]:
         return self.exponent, 0.0, 1.0
 
     def dual_weights(self, v: Array) -> Array:

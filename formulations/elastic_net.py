@@ -45,8 +45,8 @@ class ElasticNet(Formulation):
     def traits(self) -> frozenset[str]:
         # Where ρ is next to nothing, t = u/ρ is too large to be handled.
         sparse = {"orthant"} if self.l1_ratio > 1e-6 else set()
-        curved = {"curved"} if self.l1_ratio < 1 else set()
-        return frozenset({"reweighted"} | sparse | curved)
+        convex = {"strongly_convex"} if self.l1_ratio < 1 else set()
+        return frozenset({"reweighted"} | sparse | convex)
 
     @property
     def orthant(self) -> tuple[float, float]:
@@ -54,7 +54,7 @@ class ElasticNet(Formulation):
         return 0.5 * self.l1_ratio**2, 1 - self.l1_ratio
 
     @property
-    def curved(self) -> tuple[float, float, float]:
+    def strongly_convex(self) -> tuple[float, float, float]:
         return 2.0, self.l1_ratio, 1 - self.l1_ratio
 
     def weights(self, u: Array) -> Array:

@@ -82,9 +82,9 @@ class OrderedWeightedL1(Formulation):
         return float(np.sort(u)[::-1] @ self.lam)
 
     def conjugate(self, v: Array) -> float:
-        return 0.0 if self.reach(v) >= 1 else np.inf
+        return 0.0 if self.feasible_scale(v) >= 1 else np.inf
 
-    def reach(self, v: Array) -> float:
+    def feasible_scale(self, v: Array) -> float:
         """F(S)/Σ_S v at its smallest: S has the largest v, one, two, … of them."""
         sums, allowed = np.cumsum(np.sort(v)[::-1]), np.cumsum(self.lam)
         over = sums > allowed

@@ -31,7 +31,7 @@ class GroupLasso(Formulation):
     def conjugate(self, v: Array) -> float:
         return 0.0 if np.max(v) <= 1 else np.inf
 
-    def reach(self, v: Array) -> float:
+    def feasible_scale(self, v: Array) -> float:
         return min(1.0, 1 / max(float(np.max(v)), 1.0))
 
     @property

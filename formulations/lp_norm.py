@@ -86,7 +86,11 @@ class WeightedLpNorm(SquaredBlockNorm):
 
     @property
     def traits(self) -> frozenset[str]:
-        return super().traits - {"ball", "simplex", "curved"}  # its ball is stretched
+        return super().traits - {
+            "ball",
+            "simplex",
+            "strongly_convex",
+        }  # its ball is stretched
 
     def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
         return super().elasticities(theta / np.array(self.prior), self._root * v)

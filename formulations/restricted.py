@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Formulation, Groups
+from .base import TRAITS, Formulation, Groups
 
 Array = np.ndarray
-KEPT = {"reweighted", "smooth_dual", "ball", "simplex", "sums", "simplices", "orthant"}
+OF_PART = {name for name, trait in TRAITS.items() if trait.of_part}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Restricted(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return self.whole.traits & KEPT
+        return self.whole.traits & OF_PART
 
     def penalty(self, u: Any) -> Any:
         placed = np.zeros((self.M, len(self.kernels)))
@@ -60,8 +60,8 @@ class Restricted(Formulation):
     def conjugate(self, v: Array) -> float:
         return self.whole.conjugate(self.fill(v))
 
-    def reach(self, v: Array) -> float:
-        return self.whole.reach(self.fill(v))
+    def feasible_scale(self, v: Array) -> float:
+        return self.whole.feasible_scale(self.fill(v))
 
     def weights(self, u: Array) -> Array:
         return self._of_these(self.whole.weights(self.fill(u)))

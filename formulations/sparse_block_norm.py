@@ -48,10 +48,10 @@ class SparseBlockNorm(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted", "curved"})
+        return frozenset({"reweighted", "strongly_convex"})
 
     @property
-    def curved(self) -> tuple[float, float, float]:
+    def strongly_convex(self) -> tuple[float, float, float]:
         return self.q, self.a, 1.0
 
     def weights(self, u: Array) -> Array:

@@ -110,7 +110,7 @@ class Problem:
         """A dual feasible point near alpha: in the domain of V*, Σα = 0 for a bias."""
         return self.loss.domain(self.y).restore(alpha, self.costs, self.bias)
 
-    def gain(self, alpha: Array) -> float:
+    def dual_loss(self, alpha: Array) -> float:
         """−Σ C V*(−α/C): the part of the dual value that does not see the kernels."""
         a = -alpha / self.spread_costs
         return -float(self.costs @ self.loss.conjugate(a, self.y))

@@ -55,7 +55,7 @@ def zero_point(problem: Problem) -> tuple[float, Array]:
     """t with C_zero = t·C, and the α that shows w = 0 to be optimal there."""
     f = np.zeros(problem.shape)
     if problem.bias:
-        f = f + problem.loss.offset(f, problem.y, problem.costs)
+        f = f + problem.loss.best_bias(f, problem.y, problem.costs)
     if problem.loss.smoothness is None:
         corner = box_corner(problem.formulation, problem.grams.M)
         simple = problem.loss.quadratic(problem.y, problem.costs) is not None
@@ -169,7 +169,7 @@ def _program(problem: Problem, used: Array) -> tuple[Program, Any]:
     v = cp.Variable(M, nonneg=True)
     f = np.zeros(problem.shape)
     if problem.bias:
-        f = f + problem.loss.offset(f, problem.y, problem.costs)
+        f = f + problem.loss.best_bias(f, problem.y, problem.costs)
     losses = problem.loss.value(f, problem.y)
     whole = float(problem.costs @ losses)
     loss, loss_cones = problem.loss.epigraph(problem.y).support_program(

@@ -150,15 +150,19 @@ def grouped_cells() -> Iterator[Cell]:
 
 
 def sampled_cells() -> Iterator[Cell]:
-    """No bias, for solvers that go by samples: several outputs, sparse and curved."""
+    """No bias, for stochastic solvers: several outputs, sparse or strongly convex."""
     known = losses_by_name()
-    curved = [F.SparseBlockNorm(1.5, 0.3), F.ElasticNet(0.5), F.BlockNorm(1.5)]
+    strongly_convex = [F.SparseBlockNorm(1.5, 0.3), F.ElasticNet(0.5), F.BlockNorm(1.5)]
     for C in (0.1, 1.0, 100.0):
         for name in ("multiclass_hinge", "multinomial"):
-            for formulation in (F.BlockNorm(1.1), curved[0], curved[2]):
+            for formulation in (
+                F.BlockNorm(1.1),
+                strongly_convex[0],
+                strongly_convex[2],
+            ):
                 yield Cell("twonorm", formulation, known[name](), C, bias=False)
         for name in ("hinge", "logistic", "huber", "quantile") if C <= 1 else ():
-            for formulation in curved:
+            for formulation in strongly_convex:
                 yield Cell("twonorm", formulation, known[name](), C, bias=False)
 
 

@@ -1,6 +1,6 @@
 """The gradient of an envelope against differences of values that OSQP finds.
 
-∇W(d) of gmkl.py rests on Danskin's theorem and on the α of our own machine. Here W is
+∇W(d) of gmkl/ rests on Danskin's theorem and on the α of our own machine. Here W is
 computed without either: r(d) plus the optimal value of the machine as a quadratic
 program, at d ± h in each direction.
 """

@@ -59,7 +59,7 @@ def conic_oracle(problem: Problem, lam: Array) -> Best:
             continue
         point = problem.feasible(np.array(alpha.value))
         v = [np.linalg.norm(root.T @ point) for root in roots]
-        proved = problem.gain(point) - 0.5 * float(np.sum(v)) ** 2
+        proved = problem.dual_loss(point) - 0.5 * float(np.sum(v)) ** 2
         found.append((proved, Best(value, point, np.array(gamma.value))))
         if abs(value - proved) <= 1e-10 * abs(value):
             break

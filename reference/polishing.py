@@ -104,7 +104,7 @@ def machine(problem: Problem, K: Array, alpha: Array) -> tuple[Array, float]:
     n = len(y)
     gamma = 1.0 / np.max(C)
     alpha = alpha.copy()
-    b = float(loss.offset(K @ alpha, y, C)) if problem.bias else 0.0
+    b = float(loss.best_bias(K @ alpha, y, C)) if problem.bias else 0.0
 
     def prox(x: Array) -> Array:
         return loss.prox(x, y, gamma * C)

@@ -298,7 +298,7 @@ class Epigraph:
         """
         if self._expression is None:  # auxiliary variables: ask the recession cone
             with contextlib.suppress(DerivationError):
-                return self.reach(direction)
+                return self.feasible_scale(direction)
             return np.inf
         near, far = 2.0**30 * direction, 2.0**40 * direction
         first = float(np.sum(self.value(2 * near) - self.value(near))) / 2.0**30
@@ -306,7 +306,7 @@ class Epigraph:
         grows = not np.isfinite(last) or last - first > 1e-5 * (1 + abs(first))
         return np.inf if grows else last
 
-    def reach(self, v: Array) -> float:
+    def feasible_scale(self, v: Array) -> float:
         """The largest s with h*(s v) finite: inf { h^∞(x) : ⟨v, x⟩ = 1 }."""
         top = float(np.max(np.abs(v)))
         if top == 0:

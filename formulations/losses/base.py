@@ -11,15 +11,15 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     conjugate(a, y)     V*(a_i, y_i) = sup over f of ⟨a_i, f⟩ − V(f, y_i)
     gradient(f, y)      one subgradient of V(·, y_i) at f_i
     prox(f, y, step)    argmin over z of V(z, y_i) + ‖z − f_i‖²/(2 step_i)
-    offset(f, y, C)     the bias b that minimizes Σ C_i V(f_i + b)
+    best_bias(f, y, C)  the bias b that minimizes Σ C_i V(f_i + b)
     domain(y)           the domain of V*, which must contain 0 (V is bounded below)
     curvature(f, y)     V''(f_i, y_i), where V is twice differentiable nearly everywhere
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
     pointwise()         V and ∂V at one sample, compiled (pointwise.py), V Lipschitz
     margins(y)          Δ (n, k) with V = max_j (f_j + Δ_j) − f_y, where it is that
 
-`smoothness` is a Lipschitz constant of ∂V, where there is one. `steep` losses are twice
-differentiable with V*' infinite at the ends of its domain (or no ends); they give
+`smoothness` is a Lipschitz constant of ∂V, where there is one. A loss that is
+`twice_differentiable`, with V*' infinite at the ends of its domain (or no ends), gives
 
     inverse(a, y)       the f with V'(f, y_i) = a_i
     root(a, y)          R with R Rᵀ = V''(f, y_i) there: (n,) or (n, k, k)
@@ -71,7 +71,7 @@ class Loss:
     listed: ClassVar[bool] = True  # False: a helper, not offered by name
     bias_allowed: ClassVar[bool] = True
     smoothness: ClassVar[float | None] = None
-    steep: ClassVar[bool] = False
+    twice_differentiable: ClassVar[bool] = False
 
     def expression(self, f: Any, y: Array) -> Any:
         """THE declaration: n convex expressions, one per sample."""
@@ -117,15 +117,19 @@ class Loss:
         raise TypeError(f"the {self.name} loss states no V''")
 
     def inverse(self, a: Array, y: Array) -> Array:
-        raise TypeError(f"the {self.name} loss is not steep: V' has no inverse")
+        raise TypeError(
+            f"the {self.name} loss is not twice differentiable: V' has no inverse"
+        )
 
     def root(self, a: Array, y: Array) -> Array:
-        raise TypeError(f"the {self.name} loss is not steep: V'' may vanish")
+        raise TypeError(
+            f"the {self.name} loss is not twice differentiable: V'' may vanish"
+        )
 
     def domain(self, y: Array) -> Box | Simplex | Projected:
         return derived_domain(self, y.tobytes(), y.dtype.str)
 
-    def offset(self, f: Array, y: Array, C: Array) -> Any:
+    def best_bias(self, f: Array, y: Array, C: Array) -> Any:
         """The b that minimizes Σ C_i V(f_i + b, y_i): the best bias for given f."""
         total = lambda b: float(C @ self.value(f + b, y))  # noqa: E731
         if self.outputs(y) is not None:
@@ -159,6 +163,24 @@ class Loss:
     def margins(self, y: Array) -> Array | None:
         """Δ of V = max_j (f_j + Δ_j) − f_y: what class j must stay below; None: no."""
         return None
+
+    def kinds(self, y: Array) -> set[str]:
+        """What solvers may ask for: its name, "any", and what it states.
+
+        smooth: a Lipschitz gradient; quadratic: a quadratic dual; machine: that, or
+        the same with k outputs (margins); pointwise: Lipschitz, with a compiled
+        subgradient at one sample; twice_differentiable: with one output
+        """
+        quadratic = self.quadratic(y, np.ones(len(y))) is not None
+        stated = {
+            "smooth": self.smoothness is not None,
+            "quadratic": quadratic,
+            "machine": quadratic or self.margins(y) is not None,
+            "pointwise": self.pointwise() is not None,
+            "twice_differentiable": self.twice_differentiable
+            and len(self.shape(y)) == 1,
+        }
+        return {self.name, "any", *(kind for kind, holds in stated.items() if holds)}
 
     def _quadratic(self, y: Array, C: Array, kink: float, ridge: Array) -> Quadratic:
         domain = self.domain(y)

@@ -47,7 +47,7 @@ class Hinge(Loss):
     def quadratic(self, y: Array, C: Array) -> Quadratic:
         return self._quadratic(y, C, 0.0, 0.0 * C)
 
-    def offset(self, f: Array, y: Array, C: Array) -> float:
+    def best_bias(self, f: Array, y: Array, C: Array) -> float:
         return crossing(y - f, C, -float(np.sum(C[y > 0])))
 
     def pointwise(self) -> tuple[Callable, float]:
@@ -79,7 +79,7 @@ class Logistic(Loss):
     labels: ClassVar[str] = "binary"
     exact: ClassVar[bool] = True
     smoothness: ClassVar[float | None] = 0.25
-    steep: ClassVar[bool] = True
+    twice_differentiable: ClassVar[bool] = True
 
     def expression(self, f: Any, y: Array) -> Any:
         import cvxpy as cp

@@ -66,7 +66,7 @@ class MulticlassHinge(Loss):
     def domain(self, y: Array) -> Simplex:
         return Simplex(y, int(y.max()) + 1)
 
-    def offset(self, f: Array, y: Array, C: Array) -> Array:
+    def best_bias(self, f: Array, y: Array, C: Array) -> Array:
         """A linear program: min Σ C ξ, ξ_i ≥ f_ij + [j ≠ y_i] + b_j − f_iy − b_y."""
         n, k = f.shape
         rows, Y = np.arange(n), one_hot(y, k)
@@ -90,7 +90,7 @@ class Multinomial(Loss):
     labels: ClassVar[str] = "classes"
     exact: ClassVar[bool] = True
     smoothness: ClassVar[float | None] = 0.5
-    steep: ClassVar[bool] = True
+    twice_differentiable: ClassVar[bool] = True
 
     def expression(self, f: Any, y: Array) -> Any:
         import cvxpy as cp
@@ -126,7 +126,7 @@ class Multinomial(Loss):
     def domain(self, y: Array) -> Simplex:
         return Simplex(y, int(y.max()) + 1)
 
-    def offset(self, f: Array, y: Array, C: Array) -> Array:
+    def best_bias(self, f: Array, y: Array, C: Array) -> Array:
         """Newton on the k − 1 free biases, in bounded steps that lower the loss."""
         k = f.shape[1]
         Y, b = one_hot(y, k), np.zeros(k)

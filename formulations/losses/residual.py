@@ -22,7 +22,7 @@ class Squared(Loss):
 
     exact: ClassVar[bool] = True
     smoothness: ClassVar[float | None] = 1.0
-    steep: ClassVar[bool] = True
+    twice_differentiable: ClassVar[bool] = True
 
     def expression(self, f: Any, y: Array) -> Any:
         import cvxpy as cp
@@ -50,7 +50,7 @@ class Squared(Loss):
     def quadratic(self, y: Array, C: Array) -> Quadratic:
         return self._quadratic(y, C, 0.0, 1 / C)
 
-    def offset(self, f: Array, y: Array, C: Array) -> float:
+    def best_bias(self, f: Array, y: Array, C: Array) -> float:
         return float(C @ (y - f) / np.sum(C))
 
     def domain(self, y: Array) -> Box:
@@ -89,7 +89,7 @@ class EpsInsensitive(Loss):
     def quadratic(self, y: Array, C: Array) -> Quadratic:
         return self._quadratic(y, C, self.eps, 0.0 * C)
 
-    def offset(self, f: Array, y: Array, C: Array) -> float:
+    def best_bias(self, f: Array, y: Array, C: Array) -> float:
         ends = np.concatenate([y - f - self.eps, y - f + self.eps])
         return crossing(ends, np.concatenate([C, C]), -float(np.sum(C)))
 
@@ -181,7 +181,7 @@ class Quantile(Loss):
     def quadratic(self, y: Array, C: Array) -> Quadratic:
         return self._quadratic(y, C, 0.0, 0.0 * C)
 
-    def offset(self, f: Array, y: Array, C: Array) -> float:
+    def best_bias(self, f: Array, y: Array, C: Array) -> float:
         return crossing(y - f, C, -self.tau * float(np.sum(C)))
 
     def pointwise(self) -> tuple[Callable, float]:

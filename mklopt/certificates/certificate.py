@@ -175,7 +175,7 @@ def certify(
         f = np.sum(KB, axis=0)
     bias: Any = 0.0
     if problem.bias:
-        bias = problem.loss.offset(f, problem.y, problem.costs)
+        bias = problem.loss.best_bias(f, problem.y, problem.costs)
         bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
     primal = finite(lambda: primal_value(problem, f + bias, u))
     points = (alpha, shrink, weights, coefficients, bias)
@@ -200,7 +200,7 @@ def primal_value(problem: Problem, f: Array, u: Array) -> float:
 
 def dual_value(problem: Problem, alpha: Array, v: Array) -> float:
     """−Σ C V*(−α/C) − Ω*(v), −inf outside the domain."""
-    return problem.gain(alpha) - problem.formulation.conjugate(v)
+    return problem.dual_loss(alpha) - problem.formulation.conjugate(v)
 
 
 def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]:
@@ -212,7 +212,7 @@ def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]
         except DerivationError:  # no bound here: try closer to 0
             return -math.inf
 
-    top = problem.formulation.reach(v)
+    top = problem.formulation.feasible_scale(v)
     if top < 1:
         top *= 1 - 8 * U
     points = [top, top * (1 - 1e-4), 0.0]

@@ -47,7 +47,7 @@ def enclose(certificate: Certificate) -> Enclosure:
     alpha = domain.exact(certificate.alpha, problem.costs, problem.bias)
     products = _Products(problem, alpha, problem.grams.matvec(alpha), certificate)
     above = products.norms_above
-    top = problem.formulation.reach(above)
+    top = problem.formulation.feasible_scale(above)
     shrink = min(certificate.shrink, top if top == 1 else top * (1 - 16 * U))
     lower = -finite(lambda: -_lower(problem, alpha, above, shrink))
     if certificate.coefficients is not None:

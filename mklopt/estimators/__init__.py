@@ -8,7 +8,7 @@ What is solved is C Σ_i s_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖), s_i be
 weights. Samples that are equal in X and y are solved as one with their weights added,
 and those of weight 0 are left out: a weight of 2 and a copy are the same problem.
 
-kernels: None for the usual family (kernel_lists.py), a list of strings, functions and
+kernels: None for the usual family (kernels/text.py), a list of strings, functions and
     (columns, kernel) pairs, a family of mklopt.kernels, or "precomputed". A precomputed
     X is (n, n_train, M), X[i, j, m] = k_m(x_i, x_j), that is np.moveaxis(K, 0, -1) of
     the (M, n, n_train) stack K: samples come first, so that cross-validation can slice

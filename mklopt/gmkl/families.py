@@ -11,7 +11,7 @@ A family is whatever has M, n and
 
 These have also derivative(d, S) = ∂⟨S, K(d)⟩/∂d for a symmetric S, of which gradient is
 the case ααᵀ, and cross(d, test) for new points. Both cost one pass over the matrices,
-which lie in packed triangles (grams.py); no loop runs over them.
+which lie in packed triangles (grams/stack.py); no loop runs over them.
 
 Products are positive semi-definite for every d ≥ 0 when the D_m are squared Euclidean
 distances (of negative type): this is not checked. Polynomials of positive

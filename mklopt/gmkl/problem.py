@@ -9,7 +9,7 @@ certifies it. For products it is not convex: what can be said of a d is how far 
 from stationary, and how well the machine at d was solved.
 
 Algorithm (Jain, Vishwanathan and Varma 2012): projected gradient descent, spectral or
-with the rule of Armijo (solvers/spectral.py), with the gradient of the envelope,
+with the rule of Armijo (steps/spectral_descent.py), with the gradient of the envelope,
 ∇W = ∇r − ½∂(αᵀKα)/∂d at the α of the machine (Danskin).
 
 Guarantee. `stationarity` is ‖d − P(d − ∇W)‖∞ at the returned d, with a machine solved
@@ -168,7 +168,7 @@ class Envelope:
         found = svm.solve(problem.shell, K, self.alpha, tol=self.noise)
         self.alpha, self.bias = problem.shell.feasible(found.alpha), found.bias
         self.solves, self.work = self.solves + 1, self.work + found.work
-        inner = problem.shell.gain(self.alpha) - 0.5 * float(
+        inner = problem.shell.dual_loss(self.alpha) - 0.5 * float(
             self.alpha @ K @ self.alpha
         )
         return problem.regularizer.value(d) + inner
@@ -184,7 +184,7 @@ class Envelope:
     def sharpen(self) -> None:
         self.noise = max(0.1 * self.noise, 1e-14 * self.worst)
 
-    def heed(self, point: Point) -> None:
+    def set_tolerance(self, point: Point) -> None:
         """P: a machine is as precise as the decrease that the next step promises."""
         if self.tune:
             low, high = 1e-12 * self.worst, self.noise
@@ -276,7 +276,7 @@ def solve(
     threshold: parameters below this part of the largest are set to 0 at the end
     longest: λ_max of the spectral step, 10 in the paper; None: it may grow
     switches: spectral, nonmonotone, tune: S, N and P one by one; scaled, our metric,
-        where the set is d ≥ 0; remember, for searches without S (spectral.py)
+        where the set is d ≥ 0; remember, for searches without S (spectral_descent.py)
 
     Ctrl-C, or an error on the way, brings back the best point so far.
     """
@@ -299,7 +299,7 @@ def solve(
             if verdict:
                 status, best = verdict, point if verdict == "stationary" else best
                 break
-            envelope.heed(point)
+            envelope.set_tolerance(point)
     except (KeyboardInterrupt, Exception) as error:
         if best is None:
             raise

@@ -121,7 +121,9 @@ def _value(f: Formulation, declared: Formulation, M: int) -> Errors:
 
 def _conjugate(f: Formulation, declared: Formulation, M: int) -> Errors:
     for v in _points(M):
-        inside = v * min(1.0, declared.reach(v) * (1 - 1e-5))  # off the very edge
+        inside = v * min(
+            1.0, declared.feasible_scale(v) * (1 - 1e-5)
+        )  # off the very edge
         found, wanted = f.conjugate(inside), declared.conjugate(inside)
         yield _apart(found, wanted), f"v = {_at(inside)}"
 
@@ -129,7 +131,10 @@ def _conjugate(f: Formulation, declared: Formulation, M: int) -> Errors:
 def _reach(f: Formulation, declared: Formulation, M: int) -> Errors:
     for v in _points(M):
         far = 50 * v
-        yield _apart(f.reach(far), declared.reach(far)), f"v = {_at(far)}"
+        yield (
+            _apart(f.feasible_scale(far), declared.feasible_scale(far)),
+            f"v = {_at(far)}",
+        )
 
 
 def _weights(f: Formulation, declared: Formulation, M: int) -> Errors:
@@ -148,7 +153,7 @@ def _weights(f: Formulation, declared: Formulation, M: int) -> Errors:
 
 def _dual_weights(f: Formulation, declared: Formulation, M: int) -> Errors:
     for v in _points(M):
-        inside = v * min(1.0, declared.reach(v) * (1 - 1e-5))
+        inside = v * min(1.0, declared.feasible_scale(v) * (1 - 1e-5))
         theta = f.dual_weights(inside)
         slope = np.multiply(theta, inside, where=inside > 0, out=np.zeros(M))
         yield _young(declared, slope, inside), f"v = {_at(inside)}"
@@ -158,7 +163,7 @@ def _young(declared: Formulation, u: Array, slope: Array) -> float:
     """How far Ω(u) + Ω*(g) is from ⟨g, u⟩: 0 exactly where g is a slope at u."""
     if not np.any(slope):
         return _apart(declared.value(u), declared.value(np.zeros(len(u))))
-    inside = slope * min(1.0, declared.reach(slope))
+    inside = slope * min(1.0, declared.feasible_scale(slope))
     both = declared.value(u) + declared.conjugate(inside * (1 - 1e-9))
     outside = _apart(float(inside @ slope), float(slope @ slope))
     return max(_apart(both, float(inside @ u)), outside)
@@ -205,7 +210,7 @@ def _prox_slope(f: Formulation, declared: Formulation, M: int) -> Errors:
 CHECKS: dict[str, Callable[[Formulation, Formulation, int], Errors]] = {
     "value": _value,
     "conjugate": _conjugate,
-    "reach": _reach,
+    "feasible_scale": _reach,
     "weights": _weights,
     "dual_weights": _dual_weights,
     "prox": _prox,

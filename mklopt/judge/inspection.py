@@ -41,7 +41,7 @@ from .unit_balls import draw, dual_norm
 
 Array = np.ndarray
 OPERATORS = ("value", "conjugate", "weights", "dual_weights", "prox", "prox_slope",
-             "reach")  # fmt: skip
+             "feasible_scale")  # fmt: skip
 CLOSE = 1e-6  # relative: derived values are good to 1e-8
 
 

@@ -188,7 +188,7 @@ def start_value(problem: Problem) -> float:
     """F(0), with the best bias: an upper bound of f* and so of Ω(u*)."""
     f, loss = np.zeros(problem.shape), problem.loss
     if problem.bias:
-        f = f + loss.offset(f, problem.y, problem.costs)
+        f = f + loss.best_bias(f, problem.y, problem.costs)
     return float(problem.costs @ loss.value(f, problem.y))
 
 

@@ -58,7 +58,7 @@ def dual_norm(formulation: Formulation, v: Array, degree: float | None) -> float
     """Ω° for a norm, N° for N²/2; Ω* for everything else."""
     if degree == 1:
         far = 1e3 / formulation.value(v)  # ⟨v, v⟩ > Ω(v): outside of the unit ball
-        return 1.0 / (far * formulation.reach(far * v))
+        return 1.0 / (far * formulation.feasible_scale(far * v))
     size = float(formulation.conjugate(v))
     size = 0.0 if abs(size) < 1e-11 else size  # what an interior point leaves of 0
     return float(np.sqrt(2 * size)) if degree == 2 else size

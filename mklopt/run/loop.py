@@ -24,7 +24,7 @@ import numpy as np
 from ..certificates.certificate import Certificate, certify, relative
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
-from ..solvers.base import judge
+from ..solvers.base import certify_iterate
 from .progress import progress
 from .result import Result
 from .trace import Trace
@@ -136,7 +136,7 @@ def solve(
                 try:
                     iterate = schedule.next(generator, certificate)
                     inside += time.perf_counter() - entered
-                    certificate = judge(problem, iterate)
+                    certificate = certify_iterate(problem, iterate)
                 except StopIteration:
                     break
                 except Exception as error:

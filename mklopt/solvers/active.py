@@ -14,8 +14,8 @@ come into use if α were a little longer: with u = θv a kernel outside is asked
 since at an optimum u = prox_γΩ(u + γv) for every γ; of new ones no more than are in
 use. The first W comes from the machine of all kernels alike: those with the largest v,
 group by group where there are groups. Inside W: Newton's method in the weights
-(hessian.py), on simplices (bca.py) or the orthant (orthant.py), with the machine of the
-loss (svm.py, steep.py).
+(hessian.py), on simplices (simplex_oracle.py) or the orthant (orthant_oracle.py), with
+the machine of the loss (svm.py, smooth.py).
 
 Guarantee. W changes until no kernel outside it is asked for; then the gap of W is the
 whole gap. No kernel is ever dropped for good: all are priced before every certificate,
@@ -34,7 +34,7 @@ import numpy as np
 from ..certificates.certificate import Certificate
 from ..formulations.base import Groups
 from ..problem import Problem
-from .base import Iterate, Steps, judge, solver
+from .base import Iterate, Steps, certify_iterate, solver
 from .machines.machine import Machine
 from .machines.smooth import machine_for
 from .start import given
@@ -62,14 +62,16 @@ def promised(problem: Problem) -> float:
 @solver(
     "active",
     needs={"simplex or sums or orthant"},
-    losses={"quadratic", "steep"},
+    losses={"quadratic", "twice_differentiable"},
     accuracy=promised,
     reference="chapelle2008",
     guarantee="the problem of the working set is the whole problem at the end",
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
-    machine = machine_for(problem, None, 1e-4 if problem.loss.steep else 1e-5)
+    machine = machine_for(
+        problem, None, 1e-4 if problem.loss.twice_differentiable else 1e-5
+    )
     if start is not None:
         theta, alpha = beginning(problem, start)
         certificate = yield Iterate(alpha, theta)
@@ -185,7 +187,7 @@ def newton_inside(
         oracle = Oracle(part, *simplices(part), machine=machine)
         x = _on_simplices(oracle, theta)
     if certificate is not None:
-        oracle.heed(certificate)
+        oracle.set_tolerance(certificate)
     return newton(oracle, x)
 
 
@@ -215,7 +217,7 @@ def inside(
     sent, shown = None, machine.work
     while True:
         iterate = inner.send(sent)  # type: ignore[arg-type]
-        sent = judge(machine.problem, iterate)
+        sent = certify_iterate(machine.problem, iterate)
         goal = SHARE * sent.gap if goal is None else goal
         done = sent.gap <= goal
         if done or machine.work >= shown + 1:

@@ -12,9 +12,9 @@ K_mα = 0 with a weight that has no bound; the weights keep to a bound that cost
 the gap, or the machine has to be solved with the condition of their square.
 
 Guarantee. Both steps are majorize–minimize: with exact machines the objective never
-rises. Accelerated (ahead.py), a step that makes it rise is taken back and the plain one
-taken. Cost per iterate: one combine and one product K_mα with each kernel, together one
-pass of packed storage; the Newton step needs no more.
+rises. Accelerated (acceleration.py), a step that makes it rise is taken back and the
+plain one taken. Cost per iterate: one combine and one product K_mα with each kernel,
+together one pass of packed storage; the Newton step needs no more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Array = np.ndarray
 @solver(
     "analytic",
     needs={"reweighted"},
-    losses={"machine", "steep"},
+    losses={"machine", "twice_differentiable"},
     accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises; limit points are optimal for p > 1",
@@ -60,7 +60,7 @@ def alternate(
     while True:
         machine.solve(theta)
         certificate = yield machine.iterate()
-        machine.heed(certificate)
+        machine.set_tolerance(certificate)
         if certificate.primal > best * (1 + 1e-12):
             ahead.retreat()
             theta, best = plain, np.inf

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify
+from ..formulations.base import TRAITS
 from ..problem import Problem
 
 Array = np.ndarray
@@ -47,7 +48,7 @@ class Iterate:
 Steps = Generator[Iterate, Certificate, None]
 
 
-def judge(problem: Problem, iterate: Iterate) -> Certificate:
+def certify_iterate(problem: Problem, iterate: Iterate) -> Certificate:
     """The certificate of an iterate, with products that the stack remembers."""
     B, dual = iterate.coefficients, iterate.dual
     B, dual = B() if callable(B) else B, dual() if callable(dual) else dual
@@ -55,22 +56,8 @@ def judge(problem: Problem, iterate: Iterate) -> Certificate:
     return certify(problem, *points, coefficients=B, remembered=True)
 
 
-TRAITS = {  # what a formulation must state, in words
-    "reweighted": "kernel weights that majorize it",
-    "smooth_dual": "a smooth dual",
-    "ball": "a ball of kernel weights",
-    "simplex": "a simplex of kernel weights",
-    "sums": "sums of block norms inside groups",
-    "simplices": "simplices of kernel weights",
-    "two_levels": "kernel weights on two levels",
-    "orthant": "a price of every kernel for itself",
-    "curved": "a strongly convex block norm",
-    "priced": "a differentiable price of kernel weights",
-}
-
-
 def _in_words(need: str) -> str:
-    return " or ".join(TRAITS.get(trait, trait) for trait in need.split(" or "))
+    return " or ".join(TRAITS[trait].words for trait in need.split(" or "))
 
 
 class Unsupported(ValueError):
@@ -84,11 +71,7 @@ class Solver:
     name: str
     steps: Callable[..., Steps]
     needs: frozenset[str]  # traits of the formulation, all of them; "a or b": one of
-    losses: frozenset[str]  # names, or kinds: "any", "smooth" (a Lipschitz gradient),
-    #                         "quadratic" (a quadratic dual), "machine" (that, or the
-    #                         same with k outputs: losses that state their margins),
-    #                         "steep" (one output), "pointwise" (Lipschitz, and a
-    #                         compiled subgradient at one sample)
+    losses: frozenset[str]  # names, or kinds as in Loss.kinds
     bias: frozenset[bool]  # with a bias, without, or both
     accuracy: float | Callable[[Problem], float]  # see promise
     reference: str
@@ -102,19 +85,7 @@ class Solver:
             name = problem.formulation.name
             wanted = " and ".join(map(_in_words, missing))
             return f"{name} does not state {wanted}"
-        quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
-        kinds = {problem.loss.name, "any"}
-        if quadratic:
-            kinds |= {"quadratic", "machine"}
-        if problem.loss.margins(problem.y) is not None:
-            kinds.add("machine")
-        if problem.loss.smoothness is not None:
-            kinds.add("smooth")
-        if problem.loss.steep and len(problem.shape) == 1:
-            kinds.add("steep")
-        if problem.loss.pointwise() is not None:
-            kinds.add("pointwise")
-        if not kinds & self.losses:
+        if not problem.loss.kinds(problem.y) & self.losses:
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
             return "it needs bias=True" if True in self.bias else "it needs bias=False"

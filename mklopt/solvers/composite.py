@@ -51,7 +51,7 @@ def composite(problem: Problem, *, start: Any = None) -> Steps:
     for t in count():
         machine.solve(across[levels.owner] * inside)
         certificate = yield machine.iterate()
-        machine.heed(certificate)
+        machine.set_tolerance(certificate)
         u = machine.theta * machine.v
         if t % 2 == 0:
             inside = levels.inside(u, inside)

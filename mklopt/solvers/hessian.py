@@ -1,13 +1,14 @@
 """HessianMKL: Newton's method in the kernel weights on the simplex.
 
 Problem. Sparse MKL, ½(Σ‖w_m‖)² or LpNorm(1): min of J(θ) over θ ≥ 0, Σθ = 1. The same
-steps serve VSKL on a product of simplices, with G of bca.py in place of J, and group
-lasso and elastic net on the orthant, with F of orthant.py (active.py uses all three).
+steps serve VSKL on a product of simplices, with G of simplex_oracle.py in place of J,
+and group lasso and elastic net on the orthant, with F of orthant_oracle.py (active.py
+uses all three).
 
 Algorithm (Chapelle and Rakotomamonjy 2008). J has the gradient −½v² and a Hessian that
-costs one product with the kernels at stake (bca.py); the step is the minimum of the
-quadratic model on the simplex, shortened until J falls enough. Kernels of weight 0 with
-v_m well below the largest are left out of the model.
+costs one product with the kernels at stake (simplex_oracle.py); the step is the minimum
+of the quadratic model on the simplex, shortened until J falls enough. Kernels of weight
+0 with v_m well below the largest are left out of the model.
 
 Guarantee. J falls in every step; quadratic convergence once the free coordinates of the
 machine and the kernels in use no longer change. Own stop of the paper (predicted

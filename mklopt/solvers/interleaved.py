@@ -2,11 +2,11 @@
 
 Problem. ℓp-norm MKL with p in [1, ∞], any loss with a quadratic dual.
 
-Algorithm (Kloft et al. 2011, algorithm 2). Keep (K_mα)_i for all kernels and samples;
-a pair of coordinates moves as in the machine on Σθ_mK_m, which takes two rows of every
+Algorithm (Kloft et al. 2011, algorithm 2). Keep (K_mα)_i for all kernels and samples; a
+pair of coordinates moves as in the machine on Σθ_mK_m, which takes two rows of every
 kernel; after some moves the weights take their analytic step. For p = 1, where that
-step is slow, the weights come from the cuts collected so far (cuts.py), the interleaved
-semi-infinite program of Sonnenburg et al. (2006).
+step is slow, the weights come from the cuts collected so far (cutting_planes.py), the
+interleaved semi-infinite program of Sonnenburg et al. (2006).
 
 Guarantee. With p > 1 and exact machines the limit is optimal. Here a machine is pushed
 to a tenth of the gap that is left, and further when that does not move it: the higher
@@ -55,7 +55,7 @@ def interleaved(problem: Problem, *, start: Any = None) -> Steps:
             sharpness = max(0.3 * sharpness, 1e-8)
         tol = sharpness * max(certificate.gap, 0.0)
         if problem.formulation.ball == 1:
-            cuts.add(alpha, problem.gain(alpha), np.sqrt(quad))
+            cuts.add(alpha, problem.dual_loss(alpha), np.sqrt(quad))
             theta = cuts.minimum()
             yield Iterate(problem.feasible(cuts.mixture()), theta)
         else:

@@ -3,8 +3,8 @@
 Problem. Any formulation, any loss with a Lipschitz gradient.
 
 Algorithm (Suzuki and Tomioka 2009, section 4.1). Linearize the loss, step against its
-gradient, shrink each block: forward.py. The bias is minimized out, which the paper's
-separate step γ_b only approximates.
+gradient, shrink each block: proximal_step.py. The bias is minimized out, which the
+paper's separate step γ_b only approximates.
 
 L may fall between steps: monotone descent needs no more than the bound at each step.
 

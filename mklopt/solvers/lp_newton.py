@@ -44,7 +44,7 @@ def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
     machine = Machine(problem, alpha)
     while True:
         machine.solve(theta)
-        machine.heed((yield machine.iterate()))
+        machine.set_tolerance((yield machine.iterate()))
         w = theta * machine.v
         for _ in range(steps):
             theta = newton_step(theta, w, p)

@@ -1,8 +1,8 @@
 """mirrorVSKL: entropic mirror descent over a product of simplices.
 
 Problem. VSKL, ½ (Σ_j (Σ_{k∈j} ‖w_k‖)^{2q})^{1/q} for q in [1, ∞]: the minimum of G(λ)
-over λ_j in the simplex of each of the n groups, G and its oracle in bca.py. One group
-is sparse MKL; singleton groups leave the oracle only.
+over λ_j in the simplex of each of the n groups, G and its oracle in simplex_oracle.py.
+One group is sparse MKL; singleton groups leave the oracle only.
 
 Algorithm (Aflalo et al. 2011, algorithm 3). With the gradient G' = −½θ_jv_k² of the
 oracle, λ ← softmax(log λ − s_t G') in each group. Γ = Σ_j log n_j bounds the divergence
@@ -76,7 +76,7 @@ def mirror(
         yield from oracle.solve(lam)
         slope, s = oracle.slope, rule.length(t, oracle)
         certificate = yield shown.point(oracle, t, s, lam=lam, slope=slope)
-        oracle.heed(certificate)
+        oracle.set_tolerance(certificate)
         if polish and certificate.relative_gap <= CLOSE:
             yield from newton(oracle, lam)
         lam = softmax(np.log(np.maximum(lam, 1e-300)) - s * slope, oracle)

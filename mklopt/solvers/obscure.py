@@ -52,7 +52,7 @@ def theorem_3(T: Array, q: float, lam: float, R: float, L: float) -> Array:
 
 @solver(
     "obscure",
-    needs={"ball", "curved"},
+    needs={"ball", "strongly_convex"},
     losses={"pointwise"},
     bias={False},
     accuracy=up_to_C(1.0, 1e-2),
@@ -80,7 +80,7 @@ def obscure(
     improve: (problem, α, θ) → a better α, for the dual candidate; None: as it is
     """
     n, M, options = problem.grams.n, problem.grams.M, (sampling, iterate, improve)
-    run = Descent(problem, problem.formulation.curved, rng, *options, start)
+    run = Descent(problem, problem.formulation.strongly_convex, rng, *options, start)
     step = positive(M ** (-2 / run.q) if eta is None else eta, "eta")
     first, second = epochs(T1, n, "T1"), epochs(T2, n, "T2")
     ball = np.inf if R is None else positive(R, "R")

@@ -26,7 +26,7 @@ from .steps.epochs import follow
 
 @solver(
     "pegasos",
-    needs={"ball", "curved"},
+    needs={"ball", "strongly_convex"},
     losses={"pointwise"},
     bias={False},
     accuracy=up_to_C(1.0, 1e-2),

@@ -45,7 +45,7 @@ def simple(problem: Problem, *, start: Any = None) -> Steps:
     machine.solve(theta)
     last = None
     while True:
-        machine.heed((yield machine.iterate()))
+        machine.set_tolerance((yield machine.iterate()))
         base = int(np.argmax(theta))
         value, steepest = machine.J, descent(theta, -0.5 * machine.v**2, base)
         direction = conjugate(steepest, last)
@@ -63,7 +63,7 @@ def simple(problem: Problem, *, start: Any = None) -> Steps:
             payer = base if leaves != base else int(np.argmax(theta))
             direction[payer] += direction[leaves]
             direction[leaves] = 0.0
-            machine.heed((yield machine.iterate()))
+            machine.set_tolerance((yield machine.iterate()))
         if 0 < reach < np.inf:
             t = yield from golden_section(machine, theta, direction, value, reach)
             theta = np.maximum(theta + t * direction, 0.0)

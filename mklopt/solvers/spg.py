@@ -1,15 +1,15 @@
 """SPG-GMKL on sums of kernels: spectral projected gradient in the kernel weights.
 
 Problem. Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ) with a convex and differentiable price
-r: GroupLasso (r = ½Σθ) and Tikhonov (r = μ‖θ‖_p²). With J of wrapper.py the problem is
+r: GroupLasso (r = ½Σθ) and Tikhonov (r = μ‖θ‖_p²). With J of machine.py the problem is
 the minimum of W(θ) = J(θ) + r(θ) over θ ≥ 0, convex, with ∇W = ∇r − ½v². Jain's ℓ1 and
-ℓp forms are these by the maps of equivalences.py; other families are in gmkl.py.
+ℓp forms are these by the maps of equivalences.py; other families are in gmkl/.
 
-Algorithm (Jain, Vishwanathan and Varma 2012, algorithm 1): spectral.py, with switches
-spectral (S), nonmonotone (N) and tune (P); `scaled` and steps of any length are ours:
-the paper has scaled=False and longest=10. P: the tolerance of the machine is a part of
-the certified gap. All off: pgd.py. stop="paper"
-ends at an absolute gap of 1e-3.
+Algorithm (Jain, Vishwanathan and Varma 2012, algorithm 1): spectral_descent.py, with
+switches spectral (S), nonmonotone (N) and tune (P); `scaled` and steps of any length
+are ours: the paper has scaled=False and longest=10. P: the tolerance of the machine is
+a part of the certified gap. All off: pgd.py. stop="paper" ends at an absolute gap of
+1e-3.
 
 Guarantee. Every limit point is a minimum. A first-order method, made for a gap of 1e-4.
 """
@@ -69,7 +69,7 @@ def spg(
         certificate = yield priced.machine.iterate()
         if stop and certificate.gap <= PAPER:
             return
-        priced.heed(certificate)
+        priced.set_tolerance(certificate)
 
 
 class Priced:
@@ -103,7 +103,7 @@ class Priced:
     def sharpen(self) -> None:
         self.machine.tol *= 0.1
 
-    def heed(self, certificate: Certificate) -> None:
+    def set_tolerance(self, certificate: Certificate) -> None:
         """P: the machine is as precise as the certified gap asks for."""
         if self.tune:
-            self.machine.heed(certificate)
+            self.machine.set_tolerance(certificate)

@@ -3,13 +3,13 @@
 Problem. Any formulation, any loss: min over w, b of C Σ V(f_i) + Ω(‖w_1‖, …, ‖w_M‖).
 
 Algorithm (Suzuki and Tomioka 2009, table 1). Repeat: minimize the augmented Lagrangian
-φ_γ(ρ; β, b) over ρ (lagrangian.py); β_m ← (z_m/s_m)(β_m + γ_mρ), b ← b + γ_b Σρ; raise
-γ. Minimized is φ over a working set: the kernels in use, and those that would come into
-use if ρ were a tenth longer. Section 3.4 asks for the norms of kernels active at either
-end of a step (the printed set is garbled); here all others are priced when the step is
-complete, by the product that the certificate needs anyhow, and the step goes on with
-those that would have been active. So a full pass is made once per yield, not per step
-of Newton's method.
+φ_γ(ρ; β, b) over ρ (augmented_lagrangian.py); β_m ← (z_m/s_m)(β_m + γ_mρ), b ← b + γ_b
+Σρ; raise γ. Minimized is φ over a working set: the kernels in use, and those that would
+come into use if ρ were a tenth longer. Section 3.4 asks for the norms of kernels active
+at either end of a step (the printed set is garbled); here all others are priced when
+the step is complete, by the product that the certificate needs anyhow, and the step
+goes on with those that would have been active. So a full pass is made once per yield,
+not per step of Newton's method.
 
 γ. The published code starts at 10 (kernels), 1 (bias), 10 (slacks), in units of 1/C for
 the canonical objective, multiplies by 10 where a residual exceeds half the best so far
@@ -37,7 +37,7 @@ from .steps.proximal_minimization import proximal_minimization
 @solver(
     "spicy",
     losses={"any"},
-    accuracy=lambda problem: 1e-8 if problem.loss.steep else 1e-7,
+    accuracy=lambda problem: 1e-8 if problem.loss.twice_differentiable else 1e-7,
     reference="suzuki2009",
     guarantee="superlinear as the penalties grow; the objective never rises",
 )

@@ -34,7 +34,7 @@ def coefficients_of(problem: Problem, start: Any) -> tuple[Array, Array, Any]:
     """
     if start is None:
         f, loss = np.zeros(problem.shape), problem.loss
-        bias = loss.offset(f, problem.y, problem.costs) if problem.bias else 0.0
+        bias = loss.best_bias(f, problem.y, problem.costs) if problem.bias else 0.0
         alpha = -problem.spread_costs * loss.gradient(f + bias, problem.y)
         return np.zeros((problem.grams.M, *problem.shape)), alpha, bias
     theta, alpha = given(problem, start)

@@ -1,8 +1,8 @@
 """UFO-MKL: follow the regularized leader, one sample at a time.
 
 Problem. λ/2 ‖w‖²_{2,p} + λa‖w‖_{2,1} + (1/N) Σ ℓ(w, x_i, y_i), 1 < p ≤ 2, no bias:
-SparseBlockNorm(p, a) with C = 1/(λN), or any formulation that states `curved`. The
-published choices are λ = 1/N, a = 0.01/λ and p dual to 2 ln M.
+SparseBlockNorm(p, a) with C = 1/(λN), or any formulation that states the trait
+`strongly_convex`. The published choices are λ = 1/N, a = 0.01/λ and p dual to 2 ln M.
 
 Algorithm (Orabona and Jie 2011). w_{t+1} minimizes the sum of the first t linearized
 objectives, Σ ⟨z_s, w⟩ + tλΩ(w): w_{t+1} = ∇Ω*(α), α = −(1/(λt)) Σ z_s. With
@@ -27,7 +27,7 @@ from .steps.epochs import follow
 
 @solver(
     "ufo",
-    needs={"curved"},
+    needs={"strongly_convex"},
     losses={"pointwise"},
     bias={False},
     accuracy=up_to_C(1.0, 1e-2),

@@ -1,4 +1,4 @@
-"""Steps with an argmax oracle, for structured outputs (structured.py has the problem).
+"""Steps with an argmax oracle, for structured outputs (problem.py has the problem).
 
 Algorithm. Both stages of OBSCURE (in α = θ/q of the paper), with the oracle's argmax as
 the subgradient. Their updates add up to outputs with masses; cut to C they are a point

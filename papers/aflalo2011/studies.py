@@ -100,7 +100,9 @@ def partial_dual(problem: Problem) -> tuple[float, float]:
     o = settle(oracle_of(problem, 1e-10), best_lambda(problem))
     gamma = best_gamma(o.D, dual_exponent(o.q))
     largest = np.array([np.max(o.machine.v[list(g)] ** 2) for g in o.groups])
-    return problem.gain(o.alpha) - 0.5 * float(np.sum(largest / gamma)), o.bounds.upper
+    return problem.dual_loss(o.alpha) - 0.5 * float(
+        np.sum(largest / gamma)
+    ), o.bounds.upper
 
 
 def best_gamma(D: Array, star: float) -> Array:
@@ -306,7 +308,7 @@ def _rounds(problem: Problem, used: float, q: float, lam: Array) -> list[float]:
         gamma = best_gamma(o.D, dual_exponent(used))
         size = np.linalg.norm(gamma, dual_exponent(q))
         spent = 0.5 * float(np.sum(o.D / (gamma / size)))
-        values.append(problem.gain(o.alpha) - spent)
+        values.append(problem.dual_loss(o.alpha) - spent)
     return values
 
 

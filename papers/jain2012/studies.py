@@ -278,7 +278,7 @@ def followed(
         }  # fmt: skip
         if upper - lower <= tol * upper:
             return
-        priced.heed(found)
+        priced.set_tolerance(found)
 
 
 @study(KEY)
@@ -370,7 +370,7 @@ class Noisy(Coarse):
     """Precise machines, but W and ∇W off by random parts of themselves."""
 
     def __init__(self, problem: Problem, level: float, rng: np.random.Generator):
-        super().__init__(problem, 1e-10 * abs(problem.gain(problem.C * problem.y)))
+        super().__init__(problem, 1e-10 * abs(problem.dual_loss(problem.C * problem.y)))
         self.level, self.rng = level, rng
 
     def value(self, theta: Array) -> float:

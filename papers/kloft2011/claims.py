@@ -134,7 +134,7 @@ def one_dual_serves_all_losses_and_norms(scale: Scale, wrong: bool = False) -> F
             draws = rng.normal(size=(20, problem.grams.n))
             points = map(problem.feasible, (solve_dual(problem).alpha, *draws))
             at, *others = (
-                problem.gain(a) - 0.5 * size(problem.grams.quad(a)) for a in points
+                problem.dual_loss(a) - 0.5 * size(problem.grams.quad(a)) for a in points
             )
             off, best = max(off, abs(at / f - 1)), max(best, max(others) / f)
     words = "nine pairs of loss and norm: at the optimum of the dual program derived "
@@ -331,7 +331,7 @@ def the_non_isotropic_dual_has_the_norm_of_e(
     problem = problem.with_(formulation=NonIsotropic(E))
     found = solve_sharply(problem)  # α is unique: the dual of squared loss is strict
     x = problem.grams.quad(found.dual)
-    off = 1 - (problem.gain(found.dual) - 0.5 * np.sqrt(x @ E @ x)) / found.upper
+    off = 1 - (problem.dual_loss(found.dual) - 0.5 * np.sqrt(x @ E @ x)) / found.upper
     negative = int(np.sum(E @ x < 0))
     words = (
         f"E = 1 on and {E[0, 1]:.2f} off the diagonal: at the only dual optimum the "
@@ -611,7 +611,7 @@ def eq_31(
     for _ in range(rounds):
         machine.solve(theta)
         found = certify(problem, machine.point, theta)
-        machine.heed(found)
+        machine.set_tolerance(found)
         u = theta * machine.v
         total = np.sum(u**-q) ** (1 / r) if printed else np.sum(u**q) ** (-1 / r)
         theta = u ** (2 - q) / total

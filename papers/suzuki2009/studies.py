@@ -154,7 +154,7 @@ def dual_values(scale: Scale) -> pd.DataFrame:
                 for name, first in (("printed", False), ("centred", True)):
                     tilde = projected(K, rho, 1.0, centred_first=first)
                     inside = np.allclose(at.feasible(tilde), tilde, atol=1e-9)
-                    line[name] = at.gain(tilde) if inside else -np.inf
+                    line[name] = at.dual_loss(tilde) if inside else -np.inf
                     line[f"norm_{name}"] = float(np.max(norms(K, tilde)))
                 bounds = {"certified": found.dual, "lower": sharp.lower,
                           "upper": sharp.upper}  # fmt: skip

@@ -81,7 +81,9 @@ def test_value_is_the_declared_one(M, which, point):
 @given(point=POINTS)
 def test_conjugate_is_the_declared_one(M, which, point):
     formulation, v = every(M)[which], point[:M]
-    v = v * min(1.0, formulation.reach(v) * (1 - 1e-6))  # stay off the very edge
+    v = v * min(
+        1.0, formulation.feasible_scale(v) * (1 - 1e-6)
+    )  # stay off the very edge
     closed = formulation.conjugate(v)
     if closed > 1e4:  # p near 1: a wall, where 1e-7 of v is worth more than 1e-7
         return
@@ -92,12 +94,12 @@ def test_conjugate_is_the_declared_one(M, which, point):
 @given(point=POINTS)
 def test_outside_the_domain_the_conjugate_is_infinite(M, which, point):
     formulation, v = every(M)[which], 50 * point[:M]
-    s = formulation.reach(v)
+    s = formulation.feasible_scale(v)
     assert 0 < s <= 1
     if s < 1:
         assert math.isinf(formulation.conjugate(1.001 * s * v))
         assert math.isfinite(formulation.conjugate(0.999 * s * v))
-        assert close(stripped(formulation).reach(v), s)
+        assert close(stripped(formulation).feasible_scale(v), s)
 
 
 @pytest.mark.parametrize("M, which", CASES)
@@ -207,7 +209,7 @@ def test_registry_finds_every_formulation_of_the_issue():
 
 def test_stripping_deletes_every_closed_form():
     bare = stripped(LpNorm(2.0))
-    for method in ("value", "conjugate", "weights", "prox", "reach"):
+    for method in ("value", "conjugate", "weights", "prox", "feasible_scale"):
         assert getattr(type(bare), method) is getattr(Formulation, method)
     assert isinstance(bare, Declared)
 

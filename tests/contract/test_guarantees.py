@@ -114,7 +114,7 @@ def test_eq_31_of_kloft_diverges_for_q_above_3(q, converges):
         theta, machine = np.ones(GRAMS.M), Machine(problem, None)
         while True:
             machine.solve(theta)
-            machine.heed((yield Iterate(machine.point, theta)))
+            machine.set_tolerance((yield Iterate(machine.point, theta)))
             theta = problem.formulation.weights(theta * machine.v)
 
     try:

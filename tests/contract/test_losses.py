@@ -119,14 +119,14 @@ def test_domain_is_the_declared_one(loss):
 def test_offset_is_the_best_bias(loss, numbers):
     f, y = shaped(loss, numbers)
     C = np.array([1.0, 2.0, 0.5, 1.0, 3.0])
-    b = loss.offset(f, y, C)
+    b = loss.best_bias(f, y, C)
     best = C @ loss.value(f + b, y)
     rng = np.random.default_rng(0)
     for scale in (1e-3, 0.1, 2.0):
         for _ in range(10):
             other = b + scale * rng.normal(size=np.shape(b))
             assert C @ loss.value(f + other, y) >= best - 1e-9 * (1 + best)
-    derived = stripped_loss(loss).offset(f, y, C)
+    derived = stripped_loss(loss).best_bias(f, y, C)
     assert abs(C @ loss.value(f + derived, y) - best) <= 1e-6 * (1 + best)
 
 
@@ -182,7 +182,9 @@ def test_a_step_per_sample_is_a_step_for_each(loss, numbers):
         np.testing.assert_allclose(together[i], loss.prox(f, y, step)[i], atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", [x for x in LOSSES if x.steep], ids=repr)
+@pytest.mark.parametrize(
+    "loss", [x for x in LOSSES if x.twice_differentiable], ids=repr
+)
 @given(numbers=BLOCK)
 def test_steep_losses_invert_their_gradient(loss, numbers):
     """V'(inverse(a)) = a, and RRᵀ is the slope of V' there."""
@@ -217,7 +219,7 @@ def test_smoothness_bounds_the_slope_of_the_gradient(loss, numbers):
 def test_smooth_losses_are_those_without_kinks():
     named = {x.name for x in LOSSES if x.smoothness is not None}
     assert named == {"logistic", "squared", "huber", "multinomial"}
-    assert {x.name for x in LOSSES if x.steep} == named - {"huber"}
+    assert {x.name for x in LOSSES if x.twice_differentiable} == named - {"huber"}
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=IDS)

@@ -139,7 +139,7 @@ def test_the_printed_non_isotropic_dual_has_a_gap():
     p = problem("squared", NonIsotropic(E), bias=False)
     found = reference.solve_sharply(p)
     x = GRAMS.quad(found.dual)
-    printed = p.gain(found.dual) - 0.5 * np.sqrt(x @ E @ x)
+    printed = p.dual_loss(found.dual) - 0.5 * np.sqrt(x @ E @ x)
     assert found.relative_gap < 1e-8 and printed < 0.95 * found.lower
     for A, B in np.random.default_rng(0).normal(size=(20, 2, 5, 3)):
         assert np.sum((A @ A.T) * (B @ B.T)) >= 0  # so alignments are never negative

@@ -141,7 +141,7 @@ class Case:
         else:
             f = self.problem.grams.combine(self.weights) @ self.dual
         if self.problem.bias:
-            f = f + self.problem.loss.offset(f, self.problem.y, self.problem.costs)
+            f = f + self.problem.loss.best_bias(f, self.problem.y, self.problem.costs)
         return np.asarray(f)
 
     @cached_property

@@ -4,8 +4,8 @@
 
 A solver is a generator of iterates like ours, a function problem → (weights, dual), a
 function problem → weights (α is then that of the machine at these weights), or the name
-of one of ours. It is tried on the graded problems (reference/graded.py), each in a
-process of its own and with a time limit (trial.py).
+of one of ours. It is tried on the graded problems (reference/graded_problems.py), each
+in a process of its own and with a time limit (sandbox.py).
 
 A problem is passed when the candidate is certified to the relative gap `tol`, and α as
 it was given is within √tol of the feasible set. `above` and `below` say where the two

@@ -1,8 +1,8 @@
 """What a solver is asked by the conformance kit, and how a solver is found.
 
-A question is a graded problem (reference/graded.py) with a formulation and a loss, and
-the gap it should be solved to. What is not asked for is decided by the traits that a
-solver states: the first three formulations it supports, and one more loss.
+A question is a graded problem (reference/graded_problems.py) with a formulation and a
+loss, and the gap it should be solved to. What is not asked for is decided by the traits
+that a solver states: the first three formulations it supports, and one more loss.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@
 
 is convex in θ ≥ 0 with ∂J/∂θ_m = −½ v_m², v_m² = αᵀK_mα at the optimal α, and, where
 the free coordinates F of α do not change, ∂²J/∂θ_m∂θ_l = (K_mα)_Fᵀ H (K_lα)_F with H
-the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. `respond` is H.
+the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. `sensitivity` is H.
 There are two machines: svm.py for one output, crammer.py for k of them (traces instead
 of αᵀKα); predictions and α are then flat, (nk,).
 
 One product K_mα with every kernel gives v and all that the Hessian needs: where it is
-wanted (`curved`), v costs that product and the Hessian nothing more.
+wanted (`strongly_convex`), v costs that product and the Hessian nothing more.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Machine:
         problem: Problem,
         alpha: Array | None,
         sharpness: float = 1e-5,
-        curved: bool = False,
+        keep_products: bool = False,
     ):
         self.problem, self.sharpness, self.alpha = problem, sharpness, alpha
-        self.curved = curved and problem.grams.storage != "factors"
+        self.keep_products = keep_products and problem.grams.storage != "factors"
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.gap = 1e-3 * worst, np.inf
@@ -70,12 +70,12 @@ class Machine:
 
     def enter(self, problem: Problem, kernels: Array) -> None:
         """Go on with other kernels of the same problem, by number, from α as it is."""
-        known = self.__dict__.get("images")
+        known = self.__dict__.get("products")
         before, self.kernels = self.kernels, kernels
         self.problem = problem
         self._forget()
         if known is not None and before is not None:
-            self.images = self._carried(known, before)
+            self.products = self._carried(known, before)
 
     def _carried(self, known: Array, before: Array) -> Array:
         """K_mα of kernels that were there before, and of the new ones."""
@@ -96,19 +96,19 @@ class Machine:
         return self.alpha
 
     def _forget(self) -> None:
-        for name in ("v", "images"):
+        for name in ("v", "products"):
             self.__dict__.pop(name, None)
 
     @cached_property
-    def images(self) -> Array:
+    def products(self) -> Array:
         """(M, n): K_mα, after which the stack knows quad(α)."""
         return self.problem.grams.matvec(self.point)
 
     @cached_property
     def v(self) -> Array:
         """‖α‖_{K_m}: half a pass."""
-        if self.curved:
-            self.images  # noqa: B018
+        if self.keep_products:
+            self.products  # noqa: B018
         return np.sqrt(np.maximum(self.problem.grams.quad(self.point), 0.0))
 
     @property
@@ -119,14 +119,16 @@ class Machine:
     @property
     def J(self) -> float:
         alpha = self.point
-        return self.problem.gain(alpha) - 0.5 * float(np.sum(alpha * (self.K @ alpha)))
+        return self.problem.dual_loss(alpha) - 0.5 * float(
+            np.sum(alpha * (self.K @ alpha))
+        )
 
     def iterate(self) -> Iterate:
-        if self.curved:
+        if self.keep_products:
             self.v  # noqa: B018  # before the loop asks for quad(α), and pays for it
         return Iterate(self.point, self.theta, info={"svm_solves": self.solves})
 
-    def heed(self, certificate: Certificate) -> None:
+    def set_tolerance(self, certificate: Certificate) -> None:
         """Tie the tolerance to the true gap."""
         self.tol = self.sharpness * max(certificate.gap, 0.0)
 
@@ -135,7 +137,7 @@ class Machine:
         """The coordinates in which α can move."""
         return self.kind.Free.of(self.problem, self.point)
 
-    def respond(self, force: Array) -> Array:
+    def sensitivity(self, force: Array) -> Array:
         """−∂α/∂f: by how much α gives way when predictions are pushed, per column."""
         free, shape = self.free, self.problem.shape
         if len(free) == 0:
@@ -146,23 +148,23 @@ class Machine:
             return np.zeros_like(force)
         return free.lifted(found, shape[0]).reshape(force.shape)
 
-    def foresee(self, move: Array) -> None:
+    def extrapolate(self, move: Array) -> None:
         """Begin the next machine at α + move."""
         self.alpha = self.point + move.reshape(self.problem.shape)
         self._forget()
 
-    def forces(self, which: Array) -> Array:
-        """(nk, which): K_mα of some kernels, from `images` where they are kept."""
-        if self.curved:
-            images = self.images[which]
+    def products_of(self, which: Array) -> Array:
+        """(nk, which): K_mα of some kernels, from `products` where they are kept."""
+        if self.keep_products:
+            images = self.products[which]
         else:
             images = self.problem.grams.subset(which).matvec(self.point)
         return np.ascontiguousarray(images.reshape(len(which), self.point.size).T)
 
     def hessian(self, which: Array) -> Array:
         """∂²J/∂θ² for some kernels."""
-        B = self.forces(which)
-        H = B.T @ self.respond(B)
+        B = self.products_of(which)
+        H = B.T @ self.sensitivity(B)
         return np.asarray(0.5 * (H + H.T))
 
 

@@ -43,11 +43,11 @@ SINGLE = 1e5  # of tr RKR, at most, for factors in single precision
 
 def machine_for(problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
     """The machine that the loss has; α need be no sharper than Newton makes it."""
-    kind = Steep if problem.loss.steep else Machine
-    return kind(problem, alpha, sharpness, curved=True)
+    kind = SmoothMachine if problem.loss.twice_differentiable else Machine
+    return kind(problem, alpha, sharpness, keep_products=True)
 
 
-class Steep(Machine):
+class SmoothMachine(Machine):
     """The machine at given kernel weights; every coordinate of α is free."""
 
     beta: Array | None = None
@@ -101,7 +101,7 @@ class Steep(Machine):
         problem, loss = self.problem, self.problem.loss
         self.beta, self.Kb = beta, Kb
         if problem.bias:
-            self.bias = float(loss.offset(Kb, problem.y, problem.costs))
+            self.bias = float(loss.best_bias(Kb, problem.y, problem.costs))
         self.f = Kb + self.bias
         cost = float(problem.costs @ loss.value(self.f, problem.y))
         self.primal = cost + 0.5 * float(beta @ Kb)
@@ -113,7 +113,7 @@ class Steep(Machine):
         slope = loss.gradient(self.f, problem.y)
         self.slope = problem.feasible(-problem.costs * slope)
         length = 0.5 * float(self.slope @ self.K @ self.slope)
-        self.below = problem.gain(self.slope) - length
+        self.below = problem.dual_loss(self.slope) - length
         self.gap = self.primal - self.below
 
     @property
@@ -191,7 +191,7 @@ class Steep(Machine):
         right = (R * force).astype(self._room.dtype)
         return R * scipy.linalg.cho_solve(self._factor, right, check_finite=False)
 
-    def respond(self, force: Array) -> Array:
+    def sensitivity(self, force: Array) -> Array:
         if self._factor is None:
             assert self.f is not None, "solve first"
             self._refactor(self._root(self.f))
@@ -201,7 +201,7 @@ class Steep(Machine):
             found -= np.outer(ones, np.sum(found, axis=0) / np.sum(ones))
         return found[:, :-1]
 
-    def foresee(self, move: Array) -> None:
+    def extrapolate(self, move: Array) -> None:
         self.move = move
 
 

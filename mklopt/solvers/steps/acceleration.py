@@ -2,7 +2,7 @@
 
 Both work on x = log θ and look for a zero of r(x) = log reweight(θ, v(θ)) − x.
 
-Newton. v depends on θ through the machine: with G = ∂²J/∂θ² (wrapper.py),
+Newton. v depends on θ through the machine: with G = ∂²J/∂θ² (machine.py),
 ∂ log v_m / ∂x_l = −θ_l G_ml / v_m²; with log v linear in x, r is known, and its zero is
 where to go. One product with every kernel per step, and quadratic convergence where the
 free coordinates of the machine no longer change. For sparse formulations the kernels in

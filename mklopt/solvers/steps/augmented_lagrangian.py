@@ -7,7 +7,7 @@ minimum over ρ of
 
     Ψ(s) = Σ_m s_m²/(2γ_m) − min over z ≥ 0 of Ω(z) + Σ_m (z_m − s_m)²/(2γ_m)
 
-with L from the loss (smoothing.py). The minimizing z is prox of Ω at s, and the step
+with L from the loss (loss_terms.py). The minimizing z is prox of Ω at s, and the step
 leads to the coefficients (z_m/s_m)(β_m + γ_m ρ) and the bias b + γ_b Σρ. With g_m =
 K_m(β_m + γ_m ρ)/s_m and J = ∂z/∂s,
 
@@ -220,7 +220,7 @@ class Lagrangian:
             shift = np.sum(self._column(point.rho), axis=0)
             moved += 0.5 * self.gammas.bias * float(np.sum(shift**2))
         moved += self.side.moved(point.rho)
-        return self.side.price(point.rho, point.gradient) / max(moved, 1e-300)
+        return self.side.residual_cost(point.rho, point.gradient) / max(moved, 1e-300)
 
     def accept(self, point: Point) -> None:
         x, Kx = self._moved_to(point.rho, point.KR)

@@ -43,12 +43,14 @@ def _towards_the_gradient(problem: Problem, K: Array, alpha: Array, rounds: int)
     loss, y, costs = problem.loss, problem.y, problem.spread_costs
     for _ in range(rounds):
         f = K @ alpha
-        b = loss.offset(f, y, problem.costs) if problem.bias else 0.0
+        b = loss.best_bias(f, y, problem.costs) if problem.bias else 0.0
         step = problem.feasible(-costs * loss.gradient(f + b, y)) - alpha
         linear, square = float(np.sum(step * f)), float(np.sum(step * (K @ step)))
 
         def loses(t, alpha=alpha, step=step, linear=linear, square=square):
-            return t * linear + 0.5 * t * t * square - problem.gain(alpha + t * step)
+            return (
+                t * linear + 0.5 * t * t * square - problem.dual_loss(alpha + t * step)
+            )
 
         alpha = alpha + _argmin(loses) * step
     return alpha

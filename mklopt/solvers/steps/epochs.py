@@ -389,7 +389,7 @@ def follow(problem: Problem, rng: Any, given: int | None, *options: Any) -> Step
 
     A start, the last of the options, is shown first; the first step forgets it.
     """
-    run = Descent(problem, problem.formulation.curved, rng, *options)
+    run = Descent(problem, problem.formulation.strongly_convex, rng, *options)
     whole = epochs(given, problem.grams.n, "epochs")
     if np.any(run.B):
         yield run.iterate()

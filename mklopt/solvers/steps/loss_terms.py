@@ -1,6 +1,6 @@
 """How a loss enters the augmented Lagrangian: L(ρ), its point f(ρ), its curvature.
 
-    Steep   (section 3.2)  L(ρ) = Σ C V*(−ρ/C), twice differentiable inside its domain;
+    Smooth   (section 3.2)  L(ρ) = Σ C V*(−ρ/C), twice differentiable inside its domain;
                            f(ρ) is where V' = −ρ/C, and −f' = (C V'')⁻¹
     Kinked  (section 3.3)  L(ρ) = Σ max over f of −ρf − C V(f) − (f − f_t)²/(2γ)
 
@@ -26,7 +26,7 @@ DAMPING = 0.1
 TINY = 1e-6
 
 
-class Steep:
+class Smooth:
     def __init__(self, problem: Problem):
         self.problem, self.gamma = problem, np.inf
         self.domain = problem.loss.domain(problem.y)
@@ -39,7 +39,7 @@ class Steep:
         return 0.99 * self.problem.feasible(rho) + 0.01 * centre
 
     def value(self, rho: Array) -> float:
-        return -self.problem.gain(rho)
+        return -self.problem.dual_loss(rho)
 
     def point(self, rho: Array) -> Array:
         return self.problem.loss.inverse(-rho / self.C, self.problem.y)
@@ -49,7 +49,7 @@ class Steep:
         room = self.domain.room(rho, step, self.problem.costs)
         return min(1.0, FROM_THE_EDGE * room)
 
-    def price(self, rho: Array, residual: Array) -> float:
+    def residual_cost(self, rho: Array, residual: Array) -> float:
         """What predictions off by the residual cost: ½⟨residual, C V'' residual⟩."""
         R = self._root(rho)
         return 0.5 * float(np.sum(per_sample(R, residual, transposed=True) ** 2))
@@ -101,7 +101,7 @@ class Kinked:
     def longest(self, rho: Array, step: Array) -> float:
         return 1.0
 
-    def price(self, rho: Array, residual: Array) -> float:
+    def residual_cost(self, rho: Array, residual: Array) -> float:
         return float(np.sum(residual**2)) / (2 * self.gamma)
 
     def newton(self, rho: Array, slope: Array, system: System) -> Array:
@@ -138,5 +138,5 @@ class Kinked:
         return float(np.sum((self.point(rho) - self.f) ** 2)) / (2 * self.gamma)
 
 
-def smoothed(problem: Problem, f: Array) -> Steep | Kinked:
-    return Steep(problem) if problem.loss.steep else Kinked(problem, f)
+def smoothed(problem: Problem, f: Array) -> Smooth | Kinked:
+    return Smooth(problem) if problem.loss.twice_differentiable else Kinked(problem, f)

@@ -3,7 +3,7 @@
     F(t) = J(θ) + c Σ_m t_m,    θ = t/(1 + κt),    t ≥ 0
 
 whose minimum is that of C Σ V + Ω when Ω(u) = min over t of ½Σu²/θ + cΣt (J and its
-derivatives in wrapper.py). θ is concave and J falls, so F is convex:
+derivatives in machine.py). θ is concave and J falls, so F is convex:
 
     ∂F/∂t_m = c − ½ v_m² θ',    ∂²F = θ' J'' θ' + diag(κ v² / (1 + κt)³)
 """
@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 class Orthant:
-    """F at given t; the same questions as to the oracle of bca.py."""
+    """F at given t; the same questions as to the oracle of simplex_oracle.py."""
 
     owner = None  # no simplex
 
@@ -60,18 +60,18 @@ class Orthant:
 
     def hessian(self, which: Array) -> Array:
         bend = 1 + self.kappa * self.t[which]
-        B = self.machine.forces(which) / bend**2
-        self._columns = self.machine.respond(B)
+        B = self.machine.products_of(which) / bend**2
+        self._columns = self.machine.sensitivity(B)
         H = self._columns.T @ B
         own = self.kappa * self.machine.v[which] ** 2 / bend**3
         return np.asarray(0.5 * (H + H.T) + np.diag(own))
 
-    def foresee(self, which: Array, step: Array) -> None:
+    def extrapolate(self, which: Array, step: Array) -> None:
         """Where α goes to first order when t moves, after `hessian` of the same."""
-        self.machine.foresee(-self._columns @ step)
+        self.machine.extrapolate(-self._columns @ step)
 
     def iterate(self, **more: Any) -> Iterate:
         return self.machine.iterate()
 
-    def heed(self, certificate: Certificate) -> None:
-        self.machine.heed(certificate)
+    def set_tolerance(self, certificate: Certificate) -> None:
+        self.machine.set_tolerance(certificate)

@@ -58,7 +58,7 @@ def proximal_minimization(
     """The steps from a start; gammas: of kernels, bias and predictions, in units."""
     rule = _rule(schedule or ("published" if start is None else "brisk"), growth)
     units = Units(problem)
-    warm = 1.0 if start is None else WARM[problem.loss.steep]
+    warm = 1.0 if start is None else WARM[problem.loss.twice_differentiable]
     B, rho, bias = coefficients_of(problem, start)
     first = units.gammas(*(warm * gamma for gamma in gammas))
     certificate = yield Iterate(rho, coefficients=B)

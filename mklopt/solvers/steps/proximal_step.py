@@ -64,7 +64,7 @@ class Forward:
         """g and α at the predictions f, the bias left out of them."""
         loss, y, C = self.problem.loss, self.problem.y, self.problem.costs
         if self.problem.bias:
-            f = f + loss.offset(f, y, C)
+            f = f + loss.best_bias(f, y, C)
         return float(C @ loss.value(f, y)), -self.C * loss.gradient(f, y)
 
     def predictions(self, state: State) -> Array:

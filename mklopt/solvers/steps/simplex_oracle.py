@@ -49,7 +49,7 @@ from ...formulations.fixed_weights import FixedInside
 from ...grams.psd import root
 from ...grams.stack import GramStack
 from ...problem import Problem
-from ..base import Iterate, Steps, judge
+from ..base import Iterate, Steps, certify_iterate
 from ..machines.machine import Machine
 from .proximal_minimization import proximal_minimization
 
@@ -82,7 +82,7 @@ class Oracle:
         self.held = np.zeros(len(groups), bool)  # groups whose θ grows no further
         self.beta: Array | None = None  # (J, n), where θ does not say it all
         self.found: Any = None  # the last of the proximal method, to begin the next
-        self._foreseen = False
+        self._extrapolated = False
 
     def sums(self, per_kernel: Array) -> Array:
         """Sums over each group."""
@@ -108,13 +108,13 @@ class Oracle:
 
     def round(self) -> None:
         """Proposition 3.3, and the machine; for q = ∞ no θ_j grows beyond STEEP."""
-        if self.rounds and not self._foreseen:
+        if self.rounds and not self._extrapolated:
             self.theta = self.outer.reweight(self.theta, np.sqrt(self._squares))
         if self.q == np.inf:
             most = STEEP * np.min(self.theta)
             self.held = self.theta > most
             self.theta = np.minimum(self.theta, most)
-        self._foreseen = False
+        self._extrapolated = False
         self.machine.solve(self.weights)
         self.beta, self.D = None, self._squares
         self.rounds += 1
@@ -136,7 +136,9 @@ class Oracle:
     @property
     def value(self) -> float:
         """max over γ of f_λ(α, γ): a lower bound of G(λ)."""
-        return self.problem.gain(self.alpha) - self.outer.conjugate(np.sqrt(self.D))
+        return self.problem.dual_loss(self.alpha) - self.outer.conjugate(
+            np.sqrt(self.D)
+        )
 
     @property
     def apart(self) -> float:
@@ -188,9 +190,9 @@ class Oracle:
             return Iterate(self.alpha, self.weights, info=info)
         return Iterate(self.alpha, coefficients=self.coefficients(), info=info)
 
-    def heed(self, certificate: Certificate) -> None:
+    def set_tolerance(self, certificate: Certificate) -> None:
         """Tie both tolerances to the true gap."""
-        self.machine.heed(certificate)
+        self.machine.set_tolerance(certificate)
         self.wanted = 1e-2 * max(certificate.gap, 0.0)
 
     # ---- silent groups -------------------------------------------------------------
@@ -205,7 +207,7 @@ class Oracle:
         certificate: Any = None
         while True:
             iterate = steps.send(certificate)
-            certificate = judge(problem, iterate)
+            certificate = certify_iterate(problem, iterate)
             best = certificate if best is None else certificate.best_of(best)
             taken = iterate.info.get("svm_solves", 0)
             self.rounds, self.machine.solves = (b + taken for b in before)
@@ -253,7 +255,7 @@ class Oracle:
         squares, owner = machine.v[which] ** 2, self.owner[which]
         E = self._bend()
         used = np.union1d(which, np.flatnonzero(self.lam))
-        images = machine.forces(used)
+        images = machine.products_of(used)
         groups = np.zeros((len(used), len(E)))
         groups[np.arange(len(used)), self.owner[used]] = self.lam[used]
         c = images @ groups
@@ -266,15 +268,15 @@ class Oracle:
         return np.asarray(0.5 * (H + H.T))
 
     def _answer(self, B: Array, c: Array, E: Array) -> Array:
-        """S⁻¹B: `respond` is the inverse without 2cEcᵀ, which has a low rank."""
+        """S⁻¹B: `sensitivity` is the inverse without 2cEcᵀ, which has a low rank."""
         if not np.any(E):
-            return self.machine.respond(B)
-        found = self.machine.respond(np.hstack([B, c]))
+            return self.machine.sensitivity(B)
+        found = self.machine.sensitivity(np.hstack([B, c]))
         plain, inverse = found[:, : B.shape[1]], found[:, B.shape[1] :]
         small = np.eye(len(E)) + 2 * E @ (c.T @ inverse)
         return plain - inverse @ np.linalg.solve(small, 2 * E @ (c.T @ plain))
 
-    def foresee(self, which: Array, step: Array) -> None:
+    def extrapolate(self, which: Array, step: Array) -> None:
         """Where α and θ go to first order when λ moves, after `hessian` of the same.
 
         For q = ∞ θ has kinks, and silent groups go their own way: nothing is foreseen.
@@ -287,12 +289,12 @@ class Oracle:
         used = np.flatnonzero(lam)
         squares = np.zeros(len(lam))
         squares[used] = self.machine.v[used] ** 2
-        squares[used] += 2 * (move @ self.machine.forces(used))
+        squares[used] += 2 * (move @ self.machine.products_of(used))
         D = np.maximum(self.sums(lam * squares), 0.1 * self.D)
         theta = self.outer.reweight(self.theta, np.sqrt(D))
         self.theta = np.where(self.held, self.theta, theta)
-        self.machine.foresee(move)
-        self._foreseen = True
+        self.machine.extrapolate(move)
+        self._extrapolated = True
 
     def _bend(self) -> Array:
         """E = ∂θ/∂D, zero where θ is held."""

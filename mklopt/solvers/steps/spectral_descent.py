@@ -17,7 +17,7 @@ Raydan). With λ the step length, p = d − P(d − λ∇W) and t = 1, then less
                 or, with `remember`, it is doubled when the first trial was taken and
                 else cut to what was taken
     P           the machine is only as precise as the step needs: the objective decides
-                (`heed`); without P it is precise from the start
+                (`set_tolerance`); without P it is precise from the start
 
 Between trials t is the minimum of a parabola, kept in [0.1 t, 0.5 t]; the error of the
 machine is room for both sides of the comparison. A search that ends in a step below

@@ -27,7 +27,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
     yield from oracle.solve(theta)
     while True:
         certificate = yield oracle.iterate()
-        oracle.heed(certificate)
+        oracle.set_tolerance(certificate)
         value, slope, gap = oracle.value, oracle.slope, oracle.gap
         which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
         which = which if len(which) else np.array([np.argmin(slope)])
@@ -39,7 +39,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
         step = target - theta
         t = _first_length(theta, step, oracle)
         falls = float(slope @ step)
-        oracle.foresee(which, t * step[which])
+        oracle.extrapolate(which, t * step[which])
         for _ in range(30):
             trial = _clean(theta + t * step, oracle)
             yield from oracle.solve(trial)
@@ -47,7 +47,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
             if oracle.value <= value + gap + 1e-4 * t * falls:
                 break
             certificate = yield oracle.iterate()
-            oracle.heed(certificate)
+            oracle.set_tolerance(certificate)
             t *= 0.3
         theta = trial
 

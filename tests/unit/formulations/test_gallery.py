@@ -56,7 +56,7 @@ def test_values_are_those_of_the_literature(u):
 @pytest.mark.parametrize("v", POINTS, ids=str)
 def test_derived_dual_norms_are_those_of_the_literature(v):
     def dual(formulation):
-        return formulation.epigraph(4).reach(v) ** -1
+        return formulation.epigraph(4).feasible_scale(v) ** -1
 
     largest = np.cumsum(np.sort(v)[::-1]) / np.cumsum([2, 1.5, 1, 0.5])
     assert dual(EXAMPLES["owl"]) == pytest.approx(np.max(largest), rel=1e-7)

@@ -109,7 +109,7 @@ def test_C_zero_is_that_of_the_problem():
 
 def test_closed_forms_traits_and_solvers_are_listed():
     found = mklopt.inspect(LpNorm(2))
-    assert "prox" in found.closed and found.derived == ("reach",)
+    assert "prox" in found.closed and found.derived == ("feasible_scale",)
     assert {"analytic", "smo_mkl", "spicy"} <= set(found.solvers)
     assert mklopt.inspect(elastic).closed == ()
     assert set(mklopt.inspect(elastic).solvers) == {"auto", "fista", "ista", "spicy"}
@@ -168,7 +168,7 @@ WRONG = {
     "prox": lambda self, u, step: 0.99 * ElasticNet.prox(self, u, step),
     "prox_slope": lambda self, u, step: 1.01 * ElasticNet.prox_slope(self, u, step),
     "dual_weights": lambda self, v: np.ones(len(v)),
-    "reach": lambda self, v: 0.5,
+    "feasible_scale": lambda self, v: 0.5,
 }
 
 

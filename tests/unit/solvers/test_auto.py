@@ -14,7 +14,7 @@ from mklopt.formulations.restricted import Restricted
 from mklopt.reference.contract_problems import load
 from mklopt.solvers import auto, solvers
 from mklopt.solvers.machines import smooth as steep
-from mklopt.solvers.machines.smooth import Steep
+from mklopt.solvers.machines.smooth import SmoothMachine
 from mklopt.solvers.steps.pivoting import _by_cones, minimum
 from mklopt.solvers.steps.working_set import restricted
 
@@ -206,7 +206,7 @@ def test_steep_machines_meet_the_reference_at_fixed_weights(loss, C, bias):
     y = TARGETS[F.losses_by_name()[loss]().labels]
     part = WDBC.subset(np.arange(3))
     p = Problem(part, y, loss, F.FixedWeights(theta), C, bias)
-    machine = Steep(p, None)
+    machine = SmoothMachine(p, None)
     machine.tol = 1e-9
     machine.solve(theta)
     exact = reference.solve(p, tol=1e-7)
@@ -220,7 +220,10 @@ def test_steep_machines_meet_the_reference_at_fixed_weights(loss, C, bias):
 def test_second_derivatives_of_steep_machines(loss, bias, monkeypatch):
     monkeypatch.setattr(steep, "PAYS", 0.0)  # a factor for every step, no older ones
     p = problem(F.GroupLasso(), loss, grams=GRAMS.subset(np.arange(5)), bias=bias)
-    machine, theta = Steep(p, None, curved=True), np.array([1.0, 0.5, 0.0, 2.0, 0.3])
+    machine, theta = (
+        SmoothMachine(p, None, keep_products=True),
+        np.array([1.0, 0.5, 0.0, 2.0, 0.3]),
+    )
     machine.tol = 1e-12
 
     def slope(theta):
@@ -246,14 +249,16 @@ def test_a_machine_that_enters_other_kernels_keeps_what_it_knows(loss):
     machine.solve(np.ones(p.grams.M))
     machine.enter(restricted(p, few), few)
     expected = p.grams.matvec(machine.point)
-    assert np.allclose(machine.images, expected[few], rtol=1e-12)
+    assert np.allclose(machine.products, expected[few], rtol=1e-12)
     before = p.grams.passes
     machine.enter(restricted(p, more), more)
-    assert np.allclose(machine.images, expected[more], rtol=1e-12)
+    assert np.allclose(machine.products, expected[more], rtol=1e-12)
     assert p.grams.passes - before <= 1.1 / p.grams.M  # one new kernel
-    machine.foresee(0.01 * machine.point)
+    machine.extrapolate(0.01 * machine.point)
     machine.solve(np.ones(3))
-    assert np.allclose(machine.images, p.grams.matvec(machine.point)[more], rtol=1e-12)
+    assert np.allclose(
+        machine.products, p.grams.matvec(machine.point)[more], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])

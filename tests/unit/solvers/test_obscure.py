@@ -34,7 +34,7 @@ def problem(loss="hinge", formulation=None, C=1.0, grams=GRAMS, y=None) -> Probl
 
 
 def descent(p: Problem, seed=0, **options) -> Descent:
-    shape = p.formulation.curved
+    shape = p.formulation.strongly_convex
     return Descent(p, shape, np.random.default_rng(seed), **options)
 
 
@@ -53,7 +53,7 @@ class Transcript:
 
     def __init__(self, p: Problem):
         self.problem, self.phi = p, p.grams.factors
-        self.p = p.formulation.curved[0]
+        self.p = p.formulation.strongly_convex[0]
         self.q, self.lam = dual_exponent(self.p), 1 / float(np.sum(p.costs))
         self.cost = p.grams.n * self.lam * p.costs
         k = p.shape[1] if len(p.shape) == 2 else 1
@@ -218,7 +218,7 @@ def test_ufo_minimizes_what_it_has_seen(formulation):
     v = np.sqrt(p.grams.quad(run.B[:, 0]))
     u = run.omega * v
     assert u @ v - formulation.value(u) == pytest.approx(formulation.conjugate(v))
-    assert np.array_equal(u == 0, v <= formulation.curved[1])
+    assert np.array_equal(u == 0, v <= formulation.strongly_convex[1])
     assert np.any(u > 0) and (np.any(u == 0) or formulation == ElasticNet())
 
 

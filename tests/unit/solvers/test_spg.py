@@ -208,8 +208,8 @@ def test_precision_is_tuned_by_the_certified_gap():
     tuned, precise = Priced(p, None, tune=True), Priced(p, None, tune=False)
     assert tuned.noise > 1e4 * precise.noise
     certificate = solve(p, "analytic", tol=1e-2).certificate
-    tuned.heed(certificate)
-    precise.heed(certificate)
+    tuned.set_tolerance(certificate)
+    precise.set_tolerance(certificate)
     assert tuned.noise == pytest.approx(1e-2 * certificate.gap)
     assert precise.noise < 1e-6 * certificate.primal
 

@@ -175,7 +175,7 @@ def test_scaling_before_centring_gives_no_bound():
     iterate, theirs, ours = next(steps), [], []
     for _ in range(6):
         rho = iterate.dual / max(np.max(np.sqrt(p.grams.quad(iterate.dual))), 1.0)
-        theirs.append(p.gain(rho - np.mean(rho)))
+        theirs.append(p.dual_loss(rho - np.mean(rho)))
         found = certify(p, iterate.dual, coefficients=iterate.coefficients)
         ours.append(found.dual)
         iterate = steps.send(found)

@@ -87,7 +87,9 @@ def test_operators_are_those_of_the_whole_epigraph(declared):
             assert above >= v / 0.9 @ (0.1 * u - 0.3 * x) - 1e-7
             assert here.conjugate(v) == pytest.approx(there.conjugate(v), abs=1e-7)
             if declared in LINES:
-                assert here.reach(u) == pytest.approx(there.reach(u), rel=1e-7)
+                assert here.feasible_scale(u) == pytest.approx(
+                    there.feasible_scale(u), rel=1e-7
+                )
     assert set(here.__dict__["_orders"]) == {"total", "cones"}
     assert "total" not in vars(here)  # every answer came in order
 
@@ -139,7 +141,9 @@ def test_owl_without_closed_forms_is_owl(size):
         step = rng.uniform(0.3, 2.0, size)
         assert derived.prox(u, step) == pytest.approx(owl.prox(u, step), abs=2e-6)
         assert derived.weights(u) == pytest.approx(owl.weights(u), rel=1e-8)
-        assert derived.reach(u) == pytest.approx(owl.reach(u), rel=1e-8)
+        assert derived.feasible_scale(u) == pytest.approx(
+            owl.feasible_scale(u), rel=1e-8
+        )
     assert "total" not in vars(derived.epigraph(size))
     assert derived.conjugate(np.zeros(size)) == pytest.approx(0.0, abs=1e-12)
 

@@ -36,8 +36,8 @@ def values(p, K, alpha):
     """(primal, dual) of the machine at α, with the best bias."""
     f = K @ alpha
     half = 0.5 * np.sum(alpha * f)
-    b = p.loss.offset(f, p.y, p.costs) if p.bias else 0.0
-    return p.costs @ p.loss.value(f + b, p.y) + half, p.gain(alpha) - half
+    b = p.loss.best_bias(f, p.y, p.costs) if p.bias else 0.0
+    return p.costs @ p.loss.value(f + b, p.y) + half, p.dual_loss(alpha) - half
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -78,7 +78,7 @@ def test_two_classes_are_the_binary_machine(C, bias):
     )
     both = crammer.solve(p, KERNEL, tol=1e-12).alpha
     alone = svm.solve(half, KERNEL, tol=1e-12).alpha
-    binary = half.gain(alone) - 0.5 * alone @ KERNEL @ alone
+    binary = half.dual_loss(alone) - 0.5 * alone @ KERNEL @ alone
     assert values(p, KERNEL, both)[1] == pytest.approx(0.5 * binary, rel=1e-9)
 
 
@@ -146,8 +146,10 @@ def test_the_bias_is_found_without_newton(monkeypatch):
 def test_a_zero_kernel_is_a_constant_predictor(bias):
     p = problem(np.zeros((n, n)), C=2.0, bias=bias)
     found = crammer.solve(p, np.zeros((n, n)), tol=1e-9)
-    f = np.zeros((n, k)) + (p.loss.offset(np.zeros((n, k)), Y, p.costs) if bias else 0)
-    assert p.gain(found.alpha) == pytest.approx(p.costs @ p.loss.value(f, Y))
+    f = np.zeros((n, k)) + (
+        p.loss.best_bias(np.zeros((n, k)), Y, p.costs) if bias else 0
+    )
+    assert p.dual_loss(found.alpha) == pytest.approx(p.costs @ p.loss.value(f, Y))
 
 
 def test_other_losses_are_refused():

@@ -83,7 +83,7 @@ def test_the_gap_is_the_true_one(C):
     p = problem("hinge", C=C)
     found = svm.solve(p, KERNEL, tol=1e-3 * C)
     f = KERNEL @ found.alpha
-    b = p.loss.offset(f, p.y, p.costs)
+    b = p.loss.best_bias(f, p.y, p.costs)
     primal = float(p.costs @ p.loss.value(f + b, p.y)) + 0.5 * found.alpha @ f
     assert found.gap >= primal - dual_value(p, KERNEL, found.alpha) - 1e-9
 
@@ -141,7 +141,7 @@ def test_noisy_labels_and_a_huge_C_stay_within_the_budget():
 def test_a_zero_kernel_is_a_constant_predictor(loss):
     p = problem(loss, np.zeros((70, 70)), C=2.0)
     found = svm.solve(p, np.zeros((70, 70)), tol=1e-9)
-    f = np.zeros(70) + (p.loss.offset(np.zeros(70), p.y, p.costs) if p.bias else 0.0)
+    f = np.zeros(70) + (p.loss.best_bias(np.zeros(70), p.y, p.costs) if p.bias else 0.0)
     value = float(p.costs @ p.loss.value(f, p.y))
     assert dual_value(p, np.zeros((70, 70)), found.alpha) == pytest.approx(value)
 

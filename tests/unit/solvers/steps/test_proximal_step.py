@@ -32,7 +32,7 @@ def test_the_bias_is_minimized_out(loss):
     slope = (forward.smooth(f + h * d)[0] - forward.smooth(f - h * d)[0]) / (2 * h)
     assert slope == pytest.approx(-np.sum(alpha * d), abs=1e-5)
     for b in (0.1, -0.1):  # no other bias is better
-        moved = p.loss.offset(f, p.y, p.costs) + b * np.arange(1, 1 + f[0].size)
+        moved = p.loss.best_bias(f, p.y, p.costs) + b * np.arange(1, 1 + f[0].size)
         worse = p.costs @ p.loss.value(f + moved.reshape(f.shape[1:]), p.y)
         assert worse >= value - 1e-12
 
