@@ -2,20 +2,16 @@
 
 Problem. Formulations that leave most kernels unused and have weights on simplices or
 an orthant (ℓ1, VSKL and CKL that sum inside groups, group lasso, elastic net); losses
-with a machine.
+with an inner solver (machines/).
 
-Algorithm. Repeat: solve the problem of the working set W (restricted.py) until its gap
-is a small part of the whole gap; price all kernels, v_m = ‖α‖_{K_m}, by the product
-that the certificate needs anyhow; W becomes the kernels in use and those that would
-come into use if α were a little longer: with u = θv a kernel outside is asked for when
-
-    prox_γΩ(u + γ (1 + margin) v)_m > 0,
-
-since at an optimum u = prox_γΩ(u + γv) for every γ; of new ones no more than are in
-use. The first W comes from the machine of all kernels alike: those with the largest v,
-group by group where there are groups. Inside W: Newton's method in the weights
-(hessian.py), on simplices (simplex_oracle.py) or the orthant (orthant_oracle.py), with
-the machine of the loss (svm.py, smooth.py).
+Algorithm. Repeat: solve the problem of the working set W until its gap is a small part
+of the whole gap; price all kernels (working_set.py), by the product that the
+certificate needs anyhow; W becomes the kernels in use and those that would come into
+use if α were a little longer; of new ones no more than are in use. The first W comes
+from the inner problem with all weights equal: the kernels with the largest v =
+‖α‖_{K_m}, group by group where there are groups. Inside W: Newton's method in the
+weights (weight_newton.py), on simplices (simplex_oracle.py) or the orthant
+(orthant_oracle.py).
 
 Guarantee. W changes until no kernel outside it is asked for; then the gap of W is the
 whole gap. No kernel is ever dropped for good: all are priced before every certificate,
@@ -35,21 +31,28 @@ from ..certificates.certificate import Certificate
 from ..formulations.base import Groups
 from ..problem import Problem
 from .base import Iterate, Steps, certify_iterate, solver
+from .machines.factory import machine_for
 from .machines.machine import Machine
-from .machines.smooth import machine_for
-from .start import given
+from .start import Start, weights_of
 from .steps.orthant_oracle import Orthant
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
-from .steps.working_set import restricted
+from .steps.working_set import at_most, prices, restricted
 
 Array = np.ndarray
-FEW, PART, MANY = 30, 4, 100  # kernels to begin with: one in PART, within limits
-BOLD = 4.0  # predictions that weights of the right size make, roughly
-SIZES, CLOSE = 6, 3.0  # machines, at most, to find that size, and up to what factor
-HEAD = 4  # first weights are in proportion to this power of v
-MARGIN = 0.05  # how much longer α is thought to be when kernels are asked for
-SHARE, RIGHT = 0.1, 1e-3  # of the whole gap, inside; the second once W is complete
+# The first working set: a quarter of the kernels, but not fewer and not more than this.
+FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
+# On an orthant the size of the first weights is unknown. Predictions should come out
+# near this number (the loss is small there); up to so many solves look for the size,
+# until it changes by less than the factor.
+GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
+# First weights are proportional to v to this power: large v are nearly alone.
+FIRST_POWER = 4
+MARGIN = 0.05  # α is priced as if it were so much longer: kernels enter early
+# The gap inside W, as a share of the whole: while W changes, and once it is complete.
+SHARE, FINAL_SHARE = 0.1, 1e-3
+SHARPNESS = 1e-5  # of the inner solver, relative to the gap …
+SMOOTH_SHARPNESS = 1e-4  # … of Newton's method, which ends well below it
 
 
 def promised(problem: Problem) -> float:
@@ -69,11 +72,13 @@ def promised(problem: Problem) -> float:
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
-    machine = machine_for(
-        problem, None, 1e-4 if problem.loss.twice_differentiable else 1e-5
-    )
+    smooth = problem.loss.twice_differentiable
+    sharpness = SMOOTH_SHARPNESS if smooth else SHARPNESS
+    machine = machine_for(problem, None, sharpness, second_order=True)
     if start is not None:
-        theta, alpha = beginning(problem, start)
+        at = Start.of(problem, start)
+        theta = at.point_weights
+        alpha = np.zeros(problem.shape) if at.dual is None else at.dual
         certificate = yield Iterate(alpha, theta)
         machine.alpha = certificate.alpha
         asked = asked_for(problem, theta, certificate)
@@ -91,16 +96,7 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
         certificate = yield from inside(problem, W, machine, inner, goal)
         theta = weights_of(certificate)
         asked = asked_for(problem, theta, certificate)
-        share = RIGHT if np.all(np.isin(asked, W)) else SHARE
-
-
-def beginning(problem: Problem, start: Any) -> tuple[Array, Array]:
-    """θ and α of a start; of a result the very point, not weights as good as its."""
-    theta, alpha = given(problem, start)
-    found = getattr(start, "certificate", None)
-    if found is not None:
-        theta = weights_of(found)
-    return theta, np.zeros(problem.shape) if alpha is None else alpha
+        share = FINAL_SHARE if np.all(np.isin(asked, W)) else SHARE
 
 
 # ---- the working set -----------------------------------------------------------------
@@ -111,17 +107,15 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
     v = np.sqrt(np.maximum(problem.grams.quad(certificate.alpha), 0.0))
     used = theta > 0
     gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
-    z = problem.formulation.prox(theta * v + gamma * (1 + MARGIN) * v, gamma)
-    late = np.where(used, 0.0, z)
-    most = max(FEW, int(np.count_nonzero(used)))
-    if np.count_nonzero(late) > most:
-        late[late < np.sort(late)[-most]] = 0.0
-    return np.flatnonzero((late > 0) | (used & (z > 0)))
+    found = prices(problem.formulation, (1 + MARGIN) * v, gamma, u=theta * v)
+    most = max(FEWEST, int(np.count_nonzero(used)))
+    new = at_most(np.where(used, 0.0, found), most)
+    return np.flatnonzero((new > 0) | (used & (found > 0)))
 
 
 def nearest(problem: Problem, v: Array) -> Array:
     """The first kernels that prox_γΩ(v) uses as γ falls."""
-    few = min(max(FEW, len(v) // PART), MANY)
+    few = min(max(FEWEST, len(v) // FIRST_SHARE), LARGEST_FIRST)
     prox = problem.formulation.prox
     low, high = 0.0, max(float(np.max(v)), 1e-300)
     for _ in range(40):
@@ -138,24 +132,24 @@ def opening(problem: Problem, machine: Machine) -> Array:
     M = problem.grams.M
     K = problem.grams.combine(np.ones(M))
     size = first_size(problem, K) if "orthant" in problem.formulation.traits else 1 / M
-    for _ in range(SIZES):
+    for _ in range(SIZE_SOLVES):
         alpha = machine.solve(np.full(M, size), K=size * K)
         if "orthant" not in problem.formulation.traits:
             break
         times = resized(problem, float(alpha @ machine.K @ alpha), size * M)
         size *= times
-        if 1 / CLOSE < times < CLOSE or machine.work > 1:
+        if 1 / SIZE_FACTOR < times < SIZE_FACTOR or machine.work > 1:
             break
     v = np.sqrt(np.maximum(problem.grams.quad(machine.point), 0.0))
     theta, first = np.zeros(M), nearest(problem, v)
-    share = v[first] ** HEAD
+    share = v[first] ** FIRST_POWER
     share = share if np.any(share) else np.ones(len(first))  # nothing tells them apart
     theta[first] = size * M * share / np.sum(share)
     return theta
 
 
 def first_size(problem: Problem, K: Array) -> float:
-    """θ of all kernels alike at which predictions are of the order of BOLD.
+    """θ of all kernels alike at which predictions are of the order of GOOD_PREDICTION.
 
     With α along a = −C V'(0), as long as an average kernel allows: ‖α‖_K² = M.
     """
@@ -163,7 +157,7 @@ def first_size(problem: Problem, K: Array) -> float:
     a = problem.feasible(-problem.costs * slope)
     Ka = K @ a
     length = np.sqrt(max(float(a @ Ka), 1e-300) / problem.grams.M)
-    return BOLD * float(length) / max(float(np.mean(np.abs(Ka))), 1e-300)
+    return GOOD_PREDICTION * float(length) / max(float(np.mean(np.abs(Ka))), 1e-300)
 
 
 def resized(problem: Problem, length: float, total: float) -> float:
@@ -236,11 +230,3 @@ def _enlarged(problem: Problem, W: Array, found: Certificate, info: dict) -> Ite
     B = np.zeros((problem.grams.M, *problem.shape))
     B[W] = found.expansion
     return Iterate(found.alpha, coefficients=B, info=info)
-
-
-def weights_of(found: Certificate) -> Array:
-    """θ of a point, or u/∂Ω(u) where it has coefficients instead."""
-    if found.weights is not None:
-        return found.weights
-    theta = found.problem.formulation.weights(found.norms)
-    return np.where(np.isfinite(theta), theta, 0.0)

@@ -26,8 +26,8 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Steps, solver
-from .machines.smooth import machine_for
-from .start import beginning
+from .machines.factory import machine_for
+from .start import first_weights
 from .steps.acceleration import Ahead
 
 Array = np.ndarray
@@ -54,8 +54,8 @@ def alternate(
     accelerate: str | None,
 ) -> Steps:
     """Machine and reweighting in turn, `accelerate` going ahead of them."""
-    theta, alpha = beginning(problem, start)
-    machine = machine_for(problem, alpha)
+    theta, alpha = first_weights(problem, start)
+    machine = machine_for(problem, alpha, second_order=True)
     ahead, best, plain, slack = Ahead(machine, accelerate), np.inf, theta, 1.0
     while True:
         machine.solve(theta)

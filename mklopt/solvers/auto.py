@@ -21,8 +21,8 @@ with an L-Lipschitz gradient (n = 500, M = 100: of about 80 unused kernels 60 ar
 so at a gap of 1e-5 with the logistic loss and C = 1, none at 4e-7 with C = 100, none at
 7e-4 with the squared loss; the certificate after these is the last one).
 
-Guarantee. The one of the solver picked. One that raises, ends or stands still for
-PATIENCE iterates is left for the next; `spicy` takes every formulation and loss.
+Guarantee. That of the solver picked. If it raises, ends or makes no progress for
+PATIENCE iterates, the next one goes on; `spicy` takes every formulation and loss.
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ from .active import active
 from .analytic import analytic
 from .base import Iterate, Solver, Steps, solver
 from .spicy import spicy
-from .start import Start
 
 PATIENCE = 30  # iterates …
-STANDSTILL = 0.9  # … over which the gap must fall below this part of itself
+PROGRESS = 0.9  # … in which the gap must fall to this part of itself
 
 
 @solver(
@@ -50,29 +49,32 @@ STANDSTILL = 0.9  # … over which the gap must fall below this part of itself
     losses={"any"},
     accuracy=1e-6,
     reference="kloft2011, chapelle2008, suzuki2009",
-    guarantee="that of the solver it picks; none is followed that stands still",
+    guarantee="that of the solver it picks; switches when progress stalls",
 )
 def auto(problem: Problem, *, start: Any = None) -> Steps:
     for method, why in plan(problem):
         ended = yield from followed(method.steps(problem, start=start), why)
-        start = start if ended is None else Start(ended)
+        start = start if ended is None else ended
 
 
 def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
-    """Whom to follow, and why; then whoever else can, should the first fail."""
+    """The solver to begin with, and why; then others that can, should it fail."""
     name, loss = problem.formulation.name, problem.loss.name
     if "smooth_dual" in problem.formulation.traits and not analytic.why_not(problem):
-        first, why = analytic, f"{name} uses all kernels, {loss} has a machine"
+        first, why = analytic, f"{name} uses all kernels, and {loss} has an SVM solver"
     elif not active.why_not(problem):
-        first, why = active, f"{name} leaves kernels unused, {loss} has a machine"
+        first, why = (
+            active,
+            f"{name} leaves kernels unused, and {loss} has an SVM solver",
+        )
     elif not problem.formulation.closed("prox") and not analytic.why_not(problem):
         first, why = analytic, f"{name} has weights in closed form, but no prox"
     else:
-        first, why = spicy, f"it takes everything, {name} with {loss} too"
+        first, why = spicy, "it takes every formulation and loss"
     yield first, f"{first.name}: {why}"
     for other, why in (
-        (spicy, "it takes everything"),
-        (analytic, f"{loss} has a machine"),
+        (spicy, "it takes every formulation and loss"),
+        (analytic, f"{loss} has an SVM solver"),
     ):
         if other is not first and not other.why_not(problem):
             yield other, f"{other.name}: {why}; {first.name} failed"
@@ -87,7 +89,7 @@ def followed(steps: Steps, why: str) -> Generator[Iterate, Certificate, Any]:
         except (StopIteration, ArithmeticError, np.linalg.LinAlgError):
             return best
         sent = yield replace(iterate, info={**iterate.info, "choice": why})
-        if best is None or sent.relative_gap <= STANDSTILL * best.relative_gap:
+        if best is None or sent.relative_gap <= PROGRESS * best.relative_gap:
             best, idle = sent, 0
         else:
             idle += 1

@@ -30,8 +30,8 @@ from ..formulations.base import owners
 from ..formulations.norms import norm
 from ..problem import Problem
 from .base import Steps, solver
-from .machines.machine import Machine
-from .start import beginning
+from .machines.factory import machine_for
+from .start import first_weights
 
 Array = np.ndarray
 
@@ -45,8 +45,8 @@ Array = np.ndarray
     guarantee="the objective never rises",
 )
 def composite(problem: Problem, *, start: Any = None) -> Steps:
-    theta, alpha = beginning(problem, start)
-    machine, levels = Machine(problem, alpha), Levels(problem.formulation)
+    theta, alpha = first_weights(problem, start)
+    machine, levels = machine_for(problem, alpha), Levels(problem.formulation)
     across, inside = levels.split(theta)
     for t in count():
         machine.solve(across[levels.owner] * inside)

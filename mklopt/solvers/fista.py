@@ -18,7 +18,7 @@ from typing import Any
 
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
-from .start import coefficients_of
+from .start import first_coefficients
 from .steps.proximal_step import OFTEN, Forward, begin, checked
 
 
@@ -37,7 +37,7 @@ def fista(
     restart: bool = True,
 ) -> Steps:
     forward = Forward(problem, checked(backtracking))
-    W = begin(problem, coefficients_of(problem, start)[0])
+    W = begin(problem, first_coefficients(problem, start)[0])
     Y, a = W, 1.0
     while True:
         yield forward.iterate(W)

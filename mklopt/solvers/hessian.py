@@ -21,7 +21,7 @@ from typing import Any
 
 from ..problem import Problem
 from .base import Steps, solver
-from .start import beginning
+from .start import first_weights
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 
@@ -35,6 +35,6 @@ from .steps.weight_newton import newton
     guarantee="J falls in every step; quadratic convergence near the solution",
 )
 def hessian(problem: Problem, *, start: Any = None) -> Steps:
-    theta, alpha = beginning(problem, start)
+    theta, alpha = first_weights(problem, start)
     everything = (tuple(range(problem.grams.M)),)
     yield from newton(Oracle(problem, everything, 1.0, alpha, 1e-5), theta)

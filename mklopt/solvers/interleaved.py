@@ -20,12 +20,25 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64
 
+from ..grams.rows import RowReader
 from ..problem import Problem
 from ..util.compiled import STACK, VECTOR, compiled
 from .base import Iterate, Steps, solver
-from .machines.smo import FIVE, machine_gap, moved, pair, room, single
-from .start import beginning
+from .machines.smo import (
+    FIVE,
+    WRITTEN,
+    add_rows,
+    combined_row,
+    longest,
+    machine_gap,
+    mate,
+    pick,
+    shift,
+)
+from .start import first_weights
 from .steps.cutting_planes import Cuts
+
+FIRST_SHARPNESS, SHARPEST = 0.1, 1e-8  # the SVM's gap, relative to the whole gap
 
 
 @solver(
@@ -37,54 +50,45 @@ from .steps.cutting_planes import Cuts
     guarantee="limit points are optimal for p > 1",
 )
 def interleaved(problem: Problem, *, start: Any = None) -> Steps:
-    grams = problem.grams.full()
-    K, n = grams.dense(), problem.grams.n
+    reader, grams = RowReader(problem.grams), problem.grams
     dual = problem.loss.quadratic(problem.y, problem.costs)
     assert dual is not None
-    theta, alpha = beginning(problem, start)
-    alpha = problem.feasible(np.zeros(n) if alpha is None else alpha).copy()
+    theta, alpha = first_weights(problem, start)
+    alpha = problem.feasible(np.zeros(grams.n) if alpha is None else alpha).copy()
     images = grams.matvec(alpha)  # (K_mα)_i
-    tol, sharpness, cuts = 0.0, 0.1, Cuts(len(K), problem.formulation.ball)
+    tol, sharpness = 0.0, FIRST_SHARPNESS
+    cuts = Cuts(grams.M, problem.formulation.ball)
     while True:
-        before = (K, theta, *dual, problem.bias, alpha, images)
-        moves = _moves(*before, grams.diag().T @ theta, tol, at_once(K))
-        grams.count_rows((3 if problem.bias else 1) * moves)
-        quad = np.maximum(np.sum(images * alpha, axis=1), 0.0)
+        state = (theta, *dual, problem.bias, alpha, images, grams.diag().T @ theta)
+        moves = reader(_moves, *state, tol, moves_at_once(grams.M, grams.n))
+        v = np.sqrt(np.maximum(np.sum(images * alpha, axis=1), 0.0))
         certificate = yield Iterate(problem.feasible(alpha), theta)
-        if moves == 0:  # the machine was good enough already: ask for more
-            sharpness = max(0.3 * sharpness, 1e-8)
+        if moves == 0:  # α was good enough already: ask for more
+            sharpness = max(0.3 * sharpness, SHARPEST)
         tol = sharpness * max(certificate.gap, 0.0)
         if problem.formulation.ball == 1:
-            cuts.add(alpha, problem.dual_loss(alpha), np.sqrt(quad))
+            cuts.add(alpha, problem.dual_loss(alpha), v)
             theta = cuts.minimum()
             yield Iterate(problem.feasible(cuts.mixture()), theta)
         else:
-            theta = problem.formulation.weights(theta * np.sqrt(quad))
+            theta = problem.formulation.weights(theta * v)
 
 
-def at_once(K: np.ndarray) -> int:
+def moves_at_once(M: int, n: int) -> int:
     """So many moves take about a tenth of a second."""
-    M, n = K.shape[:2]
     return max(20, min(n, 20_000_000 // (M * n)))
 
 
 @compiled(
     int64(
-        STACK,
-        VECTOR,
-        *FIVE,
-        boolean,
-        float64[::1],
-        float64[:, ::1],
-        VECTOR,
-        float64,
-        int64,
+        *(STACK, WRITTEN, VECTOR, *FIVE, boolean, WRITTEN, float64[:, ::1], VECTOR),
+        *(float64, int64),
     )
 )
 def _moves(
-    K, theta, linear, kink, ridge, low, high, bias, alpha, images, diag, tol, most
+    K, read, theta, linear, kink, ridge, low, high, bias, alpha, images, diag, tol, most
 ):
-    """Moves of the machine at fixed θ, in place, all K_mα kept up to date."""
+    """Moves of the SVM at fixed θ, in place, all K_mα kept up to date."""
     M, n = images.shape
     g = ridge * alpha - linear
     for m in range(M):
@@ -96,36 +100,18 @@ def _moves(
             gap, _ = machine_gap(linear, kink, ridge, low, high, bias, alpha, g)
             if gap <= tol:
                 return moves
+        i, way, slope = pick(g, kink, ridge, alpha, low, high, diag, bias)
+        if i < 0:
+            return moves
         if bias:
-            i, j, fall, bend = pair(
-                K, theta, g, kink, ridge, alpha, low, high, row, diag
-            )
-            if j < 0:
-                return moves
-            step = min(fall / bend, room(alpha[i], 1.0, kink[i], low[i], high[i]))
-            step = min(step, room(alpha[j], -1.0, kink[j], low[j], high[j]))
-            alpha[i] = moved(alpha[i], step, low[i], high[i])
-            alpha[j] = moved(alpha[j], -step, low[j], high[j])
-            for m in range(M):
-                t, first, second, image = theta[m], K[m, i], K[m, j], images[m]
-                for k in range(n):
-                    change = step * (first[k] - second[k])
-                    image[k] += change
-                    g[k] += t * change
-            g[i] += step * ridge[i]
+            combined_row(K, read, theta, i, row)
+        j, fall, bend = mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias)
+        if j < 0:
+            return moves
+        step = way * min(fall / bend, longest(i, j, way, kink, low, high, alpha))
+        shift(i, j, step, low, high, alpha)
+        add_rows(K, read, theta, i, j, step, images, g)
+        g[i] += step * ridge[i]
+        if j != i:
             g[j] -= step * ridge[j]
-        else:
-            i, way, fall = single(g, kink, ridge, alpha, low, high, diag)
-            if i < 0:
-                return moves
-            step = fall / max(diag[i] + ridge[i], 1e-300)
-            step = way * min(step, room(alpha[i], way, kink[i], low[i], high[i]))
-            alpha[i] = moved(alpha[i], step, low[i], high[i])
-            for m in range(M):
-                t, first, image = theta[m], K[m, i], images[m]
-                for k in range(n):
-                    change = step * first[k]
-                    image[k] += change
-                    g[k] += t * change
-            g[i] += step * ridge[i]
     return most

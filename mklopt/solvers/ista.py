@@ -18,7 +18,7 @@ from typing import Any
 
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
-from .start import coefficients_of
+from .start import first_coefficients
 from .steps.proximal_step import OFTEN, Forward, begin, checked
 
 
@@ -31,7 +31,7 @@ from .steps.proximal_step import OFTEN, Forward, begin, checked
 )
 def ista(problem: Problem, *, start: Any = None, backtracking: bool = True) -> Steps:
     forward = Forward(problem, checked(backtracking), relax=0.8)
-    W = begin(problem, coefficients_of(problem, start)[0])
+    W = begin(problem, first_coefficients(problem, start)[0])
     while True:
         yield forward.iterate(W)
         for _ in range(OFTEN):

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Iterate, Steps, solver
-from .start import beginning, first_dual
+from .start import first_dual, first_weights
 
 Array = np.ndarray
 
@@ -47,7 +47,7 @@ def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
         slope = alpha / C - y + grams.combine(theta) @ alpha
         return float(value), slope, theta
 
-    _, alpha = beginning(problem, start)
+    _, alpha = first_weights(problem, start)
     if alpha is None:
         alpha = first_dual(problem)
     pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)

@@ -24,8 +24,8 @@ import numpy as np
 from ..formulations.norms import norm
 from ..problem import Problem
 from .base import Steps, solver
-from .machines.machine import Machine
-from .start import beginning
+from .machines.factory import machine_for
+from .start import first_weights
 
 Array = np.ndarray
 
@@ -40,8 +40,8 @@ Array = np.ndarray
 )
 def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
     p = problem.formulation.ball
-    theta, alpha = beginning(problem, start)
-    machine = Machine(problem, alpha)
+    theta, alpha = first_weights(problem, start)
+    machine = machine_for(problem, alpha)
     while True:
         machine.solve(theta)
         machine.set_tolerance((yield machine.iterate()))

@@ -37,7 +37,7 @@ import numpy as np
 from ..formulations.norms import dual_exponent
 from ..problem import Problem
 from .base import Iterate, Steps, solver
-from .start import beginning
+from .start import first_weights
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 
@@ -66,7 +66,7 @@ def mirror(
     """step: "gradient" or "lipschitz"; scale: the factor A it begins with
     iterate: "last", "average" or "both"; polish: go on with Newton from 1e-3 on
     """
-    theta, alpha = beginning(problem, start)
+    theta, alpha = first_weights(problem, start)
     groups, q = problem.formulation.simplices(problem.grams.M)
     oracle = Oracle(problem, groups, q, alpha)
     rule = Rule(step, problem, oracle, scale)

@@ -20,8 +20,8 @@ import numpy as np
 
 from ..problem import Problem
 from .base import Iterate, Steps, solver
-from .machines.machine import Machine
-from .start import beginning
+from .machines.factory import machine_for
+from .start import first_weights
 from .steps.cutting_planes import Cuts
 
 
@@ -34,8 +34,8 @@ from .steps.cutting_planes import Cuts
     guarantee="finite convergence to any accuracy",
 )
 def silp(problem: Problem, *, start: Any = None) -> Steps:
-    theta, alpha = beginning(problem, start)
-    machine = Machine(problem, alpha, sharpness=1e-4)
+    theta, alpha = first_weights(problem, start)
+    machine = machine_for(problem, alpha, sharpness=1e-4)
     cuts = Cuts(problem.grams.M, problem.formulation.ball)
     while True:
         machine.solve(theta)

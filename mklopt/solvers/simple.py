@@ -23,8 +23,9 @@ import numpy as np
 from ..certificates.certificate import Certificate
 from ..problem import Problem
 from .base import Iterate, Steps, solver
+from .machines.factory import machine_for
 from .machines.machine import Machine
-from .start import beginning
+from .start import first_weights
 
 Array = np.ndarray
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
@@ -39,9 +40,9 @@ GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
     guarantee="J falls in every round",
 )
 def simple(problem: Problem, *, start: Any = None) -> Steps:
-    theta, alpha = beginning(problem, start)
+    theta, alpha = first_weights(problem, start)
     theta = theta / np.sum(theta)
-    machine = Machine(problem, alpha, sharpness=1e-5)
+    machine = machine_for(problem, alpha, sharpness=1e-5)
     machine.solve(theta)
     last = None
     while True:

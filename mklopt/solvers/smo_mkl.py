@@ -19,12 +19,22 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from ..formulations.norms import block_exponent, dual_exponent
+from ..grams.rows import RowReader
 from ..problem import Problem
 from ..util.compiled import STACK, compiled
 from .base import Iterate, Steps, solver
-from .interleaved import at_once
-from .machines.smo import FIVE, moved, pair, room, single
-from .start import beginning, first_dual
+from .interleaved import moves_at_once
+from .machines.smo import (
+    FIVE,
+    WRITTEN,
+    add_rows,
+    combined_row,
+    longest,
+    mate,
+    pick,
+    shift,
+)
+from .start import first_dual, first_weights
 
 
 @solver(
@@ -36,21 +46,23 @@ from .start import beginning, first_dual
     guarantee="the dual rises in every move",
 )
 def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
-    grams, formulation = problem.grams.full(), problem.formulation
-    K = grams.dense()
+    reader, grams, formulation = (
+        RowReader(problem.grams),
+        problem.grams,
+        problem.formulation,
+    )
     dual = problem.loss.quadratic(problem.y, problem.costs)
     assert dual is not None
-    _, alpha = beginning(problem, start)
+    _, alpha = first_weights(problem, start)
     alpha = (first_dual(problem) if alpha is None else problem.feasible(alpha)).copy()
     d = dual_exponent(block_exponent(formulation.ball))
     columns = np.array(grams.diag().T, order="C")
+    most = moves_at_once(grams.M, grams.n)
     while True:
         images = grams.matvec(alpha)  # afresh: no drift from many small moves
-        moves = _moves(K, columns, d, *dual, problem.bias, alpha, images, at_once(K))
-        grams.count_rows((4 if problem.bias else 2) * moves)
-        quad = np.maximum(np.sum(images * alpha, axis=1), 0.0)
-        point = problem.feasible(alpha)
-        yield Iterate(point, formulation.dual_weights(np.sqrt(quad)))
+        moves = reader(_moves, columns, d, *dual, problem.bias, alpha, images, most)
+        v = np.sqrt(np.maximum(np.sum(images * alpha, axis=1), 0.0))
+        yield Iterate(problem.feasible(alpha), formulation.dual_weights(v))
         if moves == 0:
             return
 
@@ -109,17 +121,17 @@ def _search(fall, reach, quad, cross, square, trial, theta, d, flat, bend):
 
 @compiled(
     int64(
-        STACK,
-        float64[:, ::1],
-        float64,
-        *FIVE,
-        boolean,
-        float64[::1],
-        float64[:, ::1],
-        int64,
+        *(STACK, WRITTEN, float64[:, ::1], float64, *FIVE, boolean, WRITTEN),
+        *(float64[:, ::1], int64),
     )
 )
-def _moves(K, columns, d, linear, kink, ridge, low, high, bias, alpha, images, most):
+def _moves(
+    K, read, columns, d, linear, kink, ridge, low, high, bias, alpha, images, most
+):
+    """Moves along which θ follows α, in place, all K_mα kept up to date.
+
+    Along a move by t, v_m² = quad + t (2 cross + t square).
+    """
     M, n = images.shape
     g, row, diag = np.empty(n), np.empty(n), np.empty(n)
     quad, theta, trial = np.empty(M), np.empty(M), np.empty(M)
@@ -135,48 +147,27 @@ def _moves(K, columns, d, linear, kink, ridge, low, high, bias, alpha, images, m
                 g[k] += t * image[k]
         for k in range(n):
             diag[k] = np.sum(theta * columns[k])
+        i, way, slope = pick(g, kink, ridge, alpha, low, high, diag, bias)
+        if i < 0:
+            return moves
         if bias:
-            i, j, fall, bend = pair(
-                K, theta, g, kink, ridge, alpha, low, high, row, diag
-            )
-            if j < 0:
-                return moves
-            reach = min(fall / bend, room(alpha[i], 1.0, kink[i], low[i], high[i]))
-            reach = min(reach, room(alpha[j], -1.0, kink[j], low[j], high[j]))
-            flat = -fall
-            for m in range(M):
-                cross[m] = images[m, i] - images[m, j]
-                square[m] = K[m, i, i] + K[m, j, j] - 2 * K[m, i, j]
-                flat -= theta[m] * cross[m]
-            more = ridge[i] + ridge[j]
-            step = _search(
-                fall, reach, quad, cross, square, trial, theta, d, flat, more
-            )
-            alpha[i] = moved(alpha[i], step, low[i], high[i])
-            alpha[j] = moved(alpha[j], -step, low[j], high[j])
-            for m in range(M):
-                quad[m] += step * (2 * cross[m] + step * square[m])
-                first, second, image = K[m, i], K[m, j], images[m]
-                for k in range(n):
-                    image[k] += step * (first[k] - second[k])
-        else:
-            i, way, fall = single(g, kink, ridge, alpha, low, high, diag)
-            if i < 0:
-                return moves
-            reach = fall / max(diag[i] + ridge[i], 1e-300)
-            reach = min(reach, room(alpha[i], way, kink[i], low[i], high[i]))
-            flat = -fall
-            for m in range(M):
-                cross[m] = way * images[m, i]
-                square[m] = K[m, i, i]
-                flat -= theta[m] * cross[m]
-            step = _search(
-                fall, reach, quad, cross, square, trial, theta, d, flat, ridge[i]
-            )
-            alpha[i] = moved(alpha[i], way * step, low[i], high[i])
-            for m in range(M):
-                quad[m] += step * (2 * cross[m] + step * square[m])
-                first, image = K[m, i], images[m]
-                for k in range(n):
-                    image[k] += way * step * first[k]
+            combined_row(K, read, theta, i, row)
+        j, fall, bend = mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias)
+        if j < 0:
+            return moves
+        reach = min(fall / bend, longest(i, j, way, kink, low, high, alpha))
+        flat, curve = -fall, ridge[i]
+        if j != i:
+            curve += ridge[j]
+        for m in range(M):
+            cross[m], square[m] = way * images[m, i], K[m, i, i]
+            if j != i:
+                cross[m] -= images[m, j]
+                square[m] += K[m, j, j] - 2 * K[m, i, j]
+            flat -= theta[m] * cross[m]
+        step = _search(fall, reach, quad, cross, square, trial, theta, d, flat, curve)
+        for m in range(M):
+            quad[m] += step * (2 * cross[m] + step * square[m])
+        shift(i, j, way * step, low, high, alpha)
+        add_rows(K, read, theta, i, j, way * step, images, g)
     return most

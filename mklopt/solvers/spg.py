@@ -23,8 +23,8 @@ import numpy as np
 from ..certificates.certificate import Certificate
 from ..problem import Problem
 from .base import Steps, solver
-from .machines.machine import Machine
-from .start import beginning
+from .machines.factory import machine_for
+from .start import first_weights
 from .steps.spectral_descent import descend
 
 Array = np.ndarray
@@ -61,7 +61,7 @@ def spg(
         raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
     if longest is not None and not 0 < longest < np.inf:
         raise ValueError(f"longest = {longest!r}; give a finite number > 0, or None")
-    theta, alpha = beginning(problem, start)
+    theta, alpha = first_weights(problem, start)
     priced = Priced(problem, alpha, tune)
     switches = {"spectral": spectral, "nonmonotone": nonmonotone, "scaled": scaled}
     limits: Any = {"remember": remember, "longest": longest}
@@ -77,7 +77,7 @@ class Priced:
 
     def __init__(self, problem: Problem, alpha: Array | None, tune: bool):
         self.problem, self.tune = problem, tune
-        self.machine = Machine(problem, alpha, sharpness=1e-2)
+        self.machine = machine_for(problem, alpha, sharpness=1e-2)
         if not tune:
             self.machine.tol *= 1e3 * SHARP
 

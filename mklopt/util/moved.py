@@ -28,10 +28,11 @@ MODULES = {  # documented in version 0.1, or written into files by it
     "mklopt.rates": "mklopt.judge.rates",
     "mklopt.regularizers": "mklopt.gmkl.regularizers",
     "mklopt.result": "mklopt.run.result",
-    "mklopt.solvers.wrapper": "mklopt.solvers.machines.machine",
+    "mklopt.solvers.wrapper": "mklopt.solvers.machines.factory",
     "mklopt.specs": "mklopt.formulations.text",
     "mklopt.trace": "mklopt.run.trace",
 }
+RENAMED = {"mklopt.solvers.wrapper": {"Machine": "machine_for"}}
 NAMES = {  # inside pickled estimators
     "mklopt.estimators": {
         "Bounds": "mklopt.estimators.base",
@@ -60,13 +61,10 @@ class _Finder(MetaPathFinder, Loader):
             f"{module.__name__} is now {now}; the old name goes with the next release"
         )
         warnings.warn(said, DeprecationWarning, stacklevel=2)
-        vars(module).update(
-            {
-                k: v
-                for k, v in vars(importlib.import_module(now)).items()
-                if k[:2] != "__"
-            }
-        )
+        found = vars(importlib.import_module(now))
+        vars(module).update({k: v for k, v in found.items() if k[:2] != "__"})
+        for old, new in RENAMED.get(module.__name__, {}).items():
+            setattr(module, old, found[new])
 
 
 def install() -> None:

@@ -18,7 +18,7 @@ from mklopt.claims.items import Finding, Scale, claim, decide
 from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
 from mklopt.gmkl.regularizers import SquaredNorm
 from mklopt.solvers.spg import Priced
-from mklopt.solvers.start import beginning
+from mklopt.solvers.start import first_weights
 from mklopt.solvers.steps.spectral_descent import descend
 
 from . import studies
@@ -235,7 +235,7 @@ def the_projection_is_applied_once_per_step(
     grams = studies.recipe(small).fit(train.X, normalize="unit_trace").grams()
     task = Task("sum", "wdbc", 1.1, grams, train.y)
     priced = Counting(task.problem, None, tune=False)
-    theta, _ = beginning(task.problem, None)
+    theta, _ = first_weights(task.problem, None)
     steps = 40
     descent = descend(priced, theta, nonmonotone=False, **PLAIN)
     for _ in islice(descent, steps):

@@ -32,9 +32,9 @@ from mklopt.gmkl.families import Product, Sum
 from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
 from mklopt.gmkl.regularizers import SquaredNorm, Total
 from mklopt.reference.envelope import envelope_value
-from mklopt.solvers.machines.svm import longest
+from mklopt.solvers.machines.machine import most_moves
 from mklopt.solvers.spg import Priced
-from mklopt.solvers.start import beginning
+from mklopt.solvers.start import first_weights
 from mklopt.solvers.steps.spectral_descent import descend
 
 Array = np.ndarray
@@ -262,7 +262,7 @@ def followed(
 ) -> Iterator[dict[str, float]]:
     """Every point of a descent: W as its machine reports it, bounds, work."""
     problem, unit = task.problem, task.unit
-    theta, _ = beginning(problem, None)
+    theta, _ = first_weights(problem, None)
     upper, lower = np.inf, -np.inf
     for point in islice(descend(priced, theta, **PLAIN, **switches), most):
         found = certify(problem, priced.machine.point, priced.machine.theta)
@@ -270,7 +270,9 @@ def followed(
         d, slope = point.d / unit, unit**2 * point.slope
         gone = d - np.maximum(d - slope, 0.0)
         machine = priced.machine
-        moves = (machine.work - 0.125 * machine.solves) * longest(problem.grams.n) / 3
+        moves = (
+            (machine.work - 0.125 * machine.solves) * most_moves(problem.grams.n) / 3
+        )
         yield {
             "svm": machine.solves, "moves": round(moves), "value": unit * point.value,
             "upper": unit * upper, "lower": unit * lower,
@@ -414,7 +416,7 @@ def disturbed(task: Task, priced: Coarse, most: int, method: str) -> dict[str, f
     """The exact W where a descent was after so many machines, and what it had done."""
     spectral = method == "SPG"
     switches = {"spectral": spectral, "nonmonotone": spectral}
-    theta, _ = beginning(task.problem, None)
+    theta, _ = first_weights(task.problem, None)
     steps, failed, lowest = 0, 0, np.inf
     for point in descend(priced, theta, remember=method == "PGD+", **PLAIN, **switches):
         if priced.machine.solves > most:

@@ -39,7 +39,7 @@ from mklopt.reference import equivalences as maps
 from mklopt.reference.contract_problems import load
 from mklopt.reference.programs import factors
 from mklopt.reference.symbolic import derive
-from mklopt.solvers.machines.machine import Machine
+from mklopt.solvers.machines.factory import machine_for
 
 from .chunking import algorithm_2, until
 
@@ -398,7 +398,7 @@ def the_analytic_step_makes_newton_and_sip_steps_unnecessary(
 
 def alternation(problem: Problem, theta: Array, rounds: int) -> tuple[Array, float]:
     """Algorithm 1 with machines solved to rounding: objectives, the last gap."""
-    machine, values = Machine(problem, None), []
+    machine, values = machine_for(problem), []
     machine.tol = 1e-13 * machine.tol
     for _ in range(rounds):
         machine.solve(theta)
@@ -607,7 +607,7 @@ def eq_31(
     """The wrapper with θ = u^{2−q}, scaled by Σu^{−q} as it is printed or by Σu^q as it
     should be: the last gap, and the ratio of the largest to the smallest weight.
     """
-    theta, machine, r = np.ones(problem.grams.M), Machine(problem, None), q / (q - 2)
+    theta, machine, r = np.ones(problem.grams.M), machine_for(problem), q / (q - 2)
     for _ in range(rounds):
         machine.solve(theta)
         found = certify(problem, machine.point, theta)

@@ -11,7 +11,7 @@ from mklopt.reference.contract_problems import load
 from mklopt.solvers import Iterate, solver, solvers
 from mklopt.solvers.base import REGISTRY
 from mklopt.solvers.lp_newton import newton_step
-from mklopt.solvers.machines.machine import Machine
+from mklopt.solvers.machines.factory import machine_for
 
 GRAMS, TARGETS = load("wdbc")
 
@@ -111,7 +111,7 @@ def test_eq_31_of_kloft_diverges_for_q_above_3(q, converges):
     """
 
     def printed(problem):
-        theta, machine = np.ones(GRAMS.M), Machine(problem, None)
+        theta, machine = np.ones(GRAMS.M), machine_for(problem)
         while True:
             machine.solve(theta)
             machine.set_tolerance((yield Iterate(machine.point, theta)))

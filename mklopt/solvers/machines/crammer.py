@@ -1,4 +1,4 @@
-"""The inner machine with k outputs: one kernel matrix, the dual of Crammer and Singer.
+"""The multi-class SVM: one kernel matrix, the dual of Crammer and Singer.
 
     max over α   −⟨Δ, α⟩ − ½ tr αᵀKα    subject to   α_i = C_i e_{y_i} − m_i,
                  m_i ≥ 0, Σ_j m_ij = C_i, and Σ_i α_i = 0 when there is a bias
@@ -36,11 +36,10 @@ from numba import float64, int64, types
 from ...problem import Problem
 from ...util.compiled import READ_ONLY, compiled
 from .linear import bordered
-from .svm import PATIENCE, Solution, longest
+from .machine import MAX_FREE, Machine, Solution, ascend
 
 Array = np.ndarray
-WORTH = 0.1  # the part of the best gain for which a sample is moved
-MOST = 3000  # free coordinates for which a Newton step is tried
+WORTHWHILE = 0.1  # the part of the best gain for which a sample is moved
 TABLE = float64[:, ::1]
 EPS = 2.0**-52
 
@@ -71,9 +70,9 @@ class Free:
     def __len__(self) -> int:
         return len(self.i)
 
-    def reduced(self, images: Array) -> Array:
+    def reduced(self, slopes: Array) -> Array:
         """(N, ·): the slopes along the free coordinates from (·, n, k) of them."""
-        return (images[:, self.i, self.j] - images[:, self.i, self.base]).T
+        return (slopes[:, self.i, self.j] - slopes[:, self.i, self.base]).T
 
     def lifted(self, step: Array, n: int) -> Array:
         """(n, k, …): the change of α that a step in the free coordinates is."""
@@ -97,6 +96,17 @@ class Free:
         return (unit[self.j] - unit[self.base])[:, :-1]
 
 
+class CrammerMachine(Machine):
+    """The inner problem of a loss with k outputs that states its margins."""
+
+    def solve_on(self, K: Array, budget: int | None = None) -> Solution:
+        return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
+
+    @property
+    def free(self) -> Free:
+        return Free.of(self.problem, self.point)
+
+
 def solve(
     problem: Problem,
     K: Array,
@@ -105,28 +115,11 @@ def solve(
     tol: float = 0.0,
     budget: int | None = None,
 ) -> Solution:
-    """The machine of `problem` on the kernel K, until gap ≤ tol or out of moves."""
+    """The SVM of `problem` on the kernel K, until gap ≤ tol or out of moves."""
     margins = problem.loss.margins(problem.y)
     if margins is None:
         raise ValueError(f"the dual of {problem.loss.name} is not linear on simplices")
-    ascent = Ascent(problem, K, margins, start)
-    budget = budget or longest(len(K))
-    moves, best, idle, pause, cost = 0, math.inf, 0, 0, 0
-    while True:
-        most = min(budget - moves, max(5 * len(K), 1000))
-        done, gap = ascent.climb(tol, most)
-        moves += done
-        if cost > done and gap > 0.9 * best:  # a dear Newton step that did not pay
-            pause = 2
-        idle = 0 if gap < 0.99 * best else idle + 1
-        stuck = done == 0 and (not problem.bias or idle > PATIENCE)
-        rounding = idle > PATIENCE and gap <= ascent.noise
-        if gap <= tol or moves >= budget or stuck or rounding:
-            return Solution(*ascent.point(), moves)
-        best = min(best, gap)
-        pause -= pause > 0
-        cost = 0 if pause else ascent.newton(most)
-        moves += cost
+    return ascend(Ascent(problem, K, margins, start), len(K), tol, budget)
 
 
 class Ascent:
@@ -134,6 +127,7 @@ class Ascent:
 
     def __init__(self, problem: Problem, K: Array, fixed: Array, start: Array | None):
         self.problem, self.fixed, self.C = problem, fixed, np.array(problem.costs)
+        self.turn, self.patient = max(5 * len(K), 1000), problem.bias
         self.domain, self.b = problem.loss.domain(problem.y), np.zeros(fixed.shape[1])
         alpha = np.zeros(problem.shape) if start is None else np.array(start)
         self.place(self.domain.restore(alpha, self.C, False))
@@ -215,7 +209,7 @@ class Ascent:
         cost, short = 0, True
         while short and cost < most:
             free, n = self._free(), len(self.C)
-            if not 0 < len(free) <= MOST:
+            if not 0 < len(free) <= MAX_FREE:
                 break
             cost += 1 + len(free) ** 3 // (200 * n) + n
             short = self._step(free)
@@ -345,6 +339,6 @@ def _climb(K, S, mass, tol, most):
         if gap <= tol or moves >= most or best <= 0:
             return moves, gap
         for i in range(n):
-            if gain[i] >= WORTH * best:
+            if gain[i] >= WORTHWHILE * best:
                 _move(K, S, mass, i, s, m, d)
                 moves += 1

@@ -12,14 +12,16 @@ the diagonal, which need no more than products with K and G.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
 Array = np.ndarray
+JITTERS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # of the mean diagonal entry
 
 
 def bordered(
@@ -32,7 +34,7 @@ def bordered(
     if border is not None:  # changes nothing where borderᵀd is given
         size = float(np.trace(system)) / len(system)
         system = system + size * (border @ border.T)
-    factor = factored(system)
+    factor = jittered_cholesky(system)
     if factor is None:
         return None
     known = right if border is None else np.column_stack([right, border])
@@ -46,11 +48,15 @@ def bordered(
     return np.asarray(step - across @ np.linalg.lstsq(border.T @ across, surplus)[0])
 
 
-def factored(system: Array) -> tuple[Array, bool] | None:
-    """A Cholesky factor of a matrix that rounding may have made indefinite."""
-    size = float(np.trace(system)) / len(system)
-    for jitter in (1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
-        shifted = system.copy()
+def jittered_cholesky(A: Array, jitters: Sequence[float] = JITTERS) -> Any:
+    """A Cholesky factor of a matrix that rounding may have made indefinite.
+
+    The first jitter, relative to the mean of the diagonal, that makes it definite; None
+    where none does.
+    """
+    size = float(np.mean(np.abs(np.diag(A)))) + 1e-300
+    for jitter in jitters:
+        shifted = A.copy()
         shifted[np.diag_indices_from(shifted)] += jitter * size
         try:
             return scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True)
@@ -128,15 +134,9 @@ class System:
 
 
 def _factorized(A: Array, right: Array) -> Array:
-    """A⁻¹ right; rounding may have made A indefinite by a hair."""
-    size = float(np.mean(np.abs(np.diag(A)))) + 1e-300
-    for jitter in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
-        shifted = A.copy()
-        shifted[np.diag_indices_from(A)] += jitter * size
-        try:
-            factor = scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True)
-        except np.linalg.LinAlgError:
-            continue
+    """A⁻¹ right, of an A that should be positive definite."""
+    factor = jittered_cholesky(A, (0.0, *JITTERS))
+    if factor is not None:
         return np.asarray(scipy.linalg.cho_solve(factor, right))
     if not np.all(np.isfinite(A)):
         raise ArithmeticError("the Hessian of the augmented Lagrangian is not finite")

@@ -5,7 +5,15 @@
 
 Step. Second-order choice of the working set (Fan, Chen and Lin 2005): the coordinate
 that wants to move most, and the partner that gains most from it; one coordinate alone
-when there is no bias. A kink is an end of a step, like a bound.
+(j = i) when there is no bias. A kink is an end of a step, like a bound.
+
+    pick      i, its direction, and the slope there
+    mate      j, and slope and curvature of the move
+    longest   how far both can go
+    shift     α after the move
+
+`smo` makes such moves on one kernel matrix; solvers that move on all kernels at once
+(interleaved, smo_mkl) use the same four parts with rows of the whole stack.
 """
 
 from __future__ import annotations
@@ -15,19 +23,12 @@ from numba import boolean, float64, int64, types
 
 from ...util.compiled import READ_ONLY, STACK, VECTOR, compiled
 
-FIVE = [VECTOR] * 5
+FIVE = [VECTOR] * 5  # linear, kink, ridge, low, high
+WRITTEN = float64[::1]
+FOUND = types.Tuple((int64, float64, float64))
 
 
-@compiled(float64(float64, float64, float64, float64))
-def moved(x, step, low, high):
-    """x + step, landing exactly on bounds and on 0."""
-    y = min(max(x + step, low), high)
-    if abs(y) < 1e-15 * abs(x):
-        return 0.0
-    return y
-
-
-@compiled(types.UniTuple(float64, 2)(*FIVE, boolean, float64[::1], float64[::1]))
+@compiled(types.UniTuple(float64, 2)(*FIVE, boolean, WRITTEN, WRITTEN))
 def machine_gap(linear, kink, ridge, low, high, bias, alpha, g):
     """Σ of Fenchel–Young terms, with the bias half-way between what is allowed."""
     n = len(alpha)
@@ -60,52 +61,20 @@ def machine_gap(linear, kink, ridge, low, high, bias, alpha, g):
     return total, b
 
 
-@compiled(types.Tuple((int64, float64))(float64[::1], VECTOR, float64[::1], VECTOR))
-def mover(g, kink, alpha, high):
-    """The coordinate that wants up most, and how much."""
-    best, i = -np.inf, -1
-    for k in range(len(alpha)):
-        if alpha[k] < high[k]:
-            rate = -(g[k] + (kink[k] if alpha[k] >= 0 else -kink[k]))
-            if rate > best:
-                best, i = rate, k
-    return i, best
+@compiled(FOUND(WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean))
+def pick(g, kink, ridge, alpha, low, high, diag, bias):
+    """i, its direction (1 or −1) and its slope; i = −1: nothing moves.
 
-
-@compiled(
-    types.Tuple((int64, float64, float64))(
-        int64, float64, float64[::1], *[VECTOR] * 2, float64[::1], *[VECTOR] * 3
-    )
-)
-def partner(i, best, g, kink, ridge, alpha, low, row, diag):
-    """The coordinate whose way down gains most with i up; slope and curvature of both.
-
-    row is row i of the kernel, diag its diagonal.
+    With a bias the coordinate that wants up most; its partner will go down. Without,
+    the coordinate that gains most by itself.
     """
-    gain, j, fall, curve = 0.0, -1, 0.0, 1.0
-    own = diag[i] + ridge[i]
+    best, i, way, fall = -np.inf if bias else 0.0, -1, 1.0, 0.0
     for k in range(len(alpha)):
-        if alpha[k] > low[k] and k != i:
-            slope = best + g[k] + (kink[k] if alpha[k] > 0 else -kink[k])
-            if slope > 0:
-                bend = own + diag[k] + ridge[k] - 2 * row[k]
-                bend = max(bend, 1e-12 * (own + 1e-300))
-                if slope * slope > gain * bend:
-                    gain, j, fall, curve = slope * slope / bend, k, slope, bend
-    return j, fall, curve
-
-
-@compiled(
-    types.Tuple((int64, float64, float64))(
-        float64[::1], *[VECTOR] * 2, float64[::1], *[VECTOR] * 3
-    )
-)
-def single(g, kink, ridge, alpha, low, high, diag):
-    """Without a bias: the coordinate that gains most, its direction and its slope."""
-    gain, i, way, fall = 0.0, -1, 1.0, 0.0
-    for k in range(len(alpha)):
-        bend = max(diag[k] + ridge[k], 1e-300)
         up = -(g[k] + (kink[k] if alpha[k] >= 0 else -kink[k]))
+        if bias:
+            if alpha[k] < high[k] and up > best:
+                best, i, fall = up, k, up
+            continue
         down = g[k] + (kink[k] if alpha[k] > 0 else -kink[k])
         slope, room, side = 0.0, 0.0, 1.0
         if up > 0 and alpha[k] < high[k]:
@@ -113,25 +82,74 @@ def single(g, kink, ridge, alpha, low, high, diag):
         elif down > 0 and alpha[k] > low[k]:
             slope, room, side = down, alpha[k] - low[k], -1.0
         if slope > 0:
+            bend = max(diag[k] + ridge[k], 1e-300)
             t = min(slope / bend, room)
             won = t * (slope - 0.5 * t * bend)
-            if won > gain:
-                gain, i, way, fall = won, k, side, slope
+            if won > best:
+                best, i, way, fall = won, k, side, slope
     return i, way, fall
 
 
+@compiled(
+    FOUND(int64, float64, WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean)
+)
+def mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias):
+    """j that gains most by going down with i up; slope and curvature of both.
+
+    row is row i of the kernel, diag its diagonal. j = −1: there is no gain; j = i: i
+    moves alone.
+    """
+    own = diag[i] + ridge[i]
+    if not bias:
+        return i, slope, max(own, 1e-300)
+    gain, j, fall, curve = 0.0, -1, 0.0, 1.0
+    for k in range(len(alpha)):
+        if alpha[k] > low[k] and k != i:
+            both = slope + g[k] + (kink[k] if alpha[k] > 0 else -kink[k])
+            if both > 0:
+                bend = own + diag[k] + ridge[k] - 2 * row[k]
+                bend = max(bend, 1e-12 * (own + 1e-300))
+                if both * both > gain * bend:
+                    gain, j, fall, curve = both * both / bend, k, both, bend
+    return j, fall, curve
+
+
 @compiled(float64(float64, float64, float64, float64, float64))
-def room(a, way, kink, low, high):
+def _room(a, way, kink, low, high):
     """How far a coordinate can move up (way = 1) or down to a bound or its kink."""
     if way > 0:
         return -a if kink > 0 and a < 0 else high - a
     return a if kink > 0 and a > 0 else a - low
 
 
+@compiled(float64(int64, int64, float64, *[VECTOR] * 3, WRITTEN))
+def longest(i, j, way, kink, low, high, alpha):
+    """How far i can go in its direction, and j against it."""
+    step = _room(alpha[i], way, kink[i], low[i], high[i])
+    if j != i:
+        step = min(step, _room(alpha[j], -way, kink[j], low[j], high[j]))
+    return step
+
+
+@compiled(float64(float64, float64, float64, float64))
+def _moved(x, step, low, high):
+    """x + step, landing exactly on bounds and on 0."""
+    y = min(max(x + step, low), high)
+    if abs(y) < 1e-15 * abs(x):
+        return 0.0
+    return y
+
+
+@compiled(types.void(int64, int64, float64, *[VECTOR] * 2, WRITTEN))
+def shift(i, j, step, low, high, alpha):
+    """α after a move, in place; the step carries its sign."""
+    alpha[i] = _moved(alpha[i], step, low[i], high[i])
+    if j != i:
+        alpha[j] = _moved(alpha[j], -step, low[j], high[j])
+
+
 @compiled(
-    types.Tuple((int64, float64, float64))(
-        READ_ONLY, *FIVE, boolean, float64[::1], float64[::1], float64, int64
-    )
+    FOUND(READ_ONLY, *FIVE, boolean, WRITTEN, WRITTEN, float64, int64),
 )
 def smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
     """At most so many moves, in place; returns their number, the gap and the bias.
@@ -147,58 +165,51 @@ def smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
             gap, b = machine_gap(linear, kink, ridge, low, high, bias, alpha, g)
             if gap <= tol or moves >= most or stuck:
                 return moves, gap, b
-        if bias:
-            i, best = mover(g, kink, alpha, high)
-            j = -1
-            if i >= 0:
-                j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, K[i], diag)
-            if j < 0:
-                stuck = True
-                continue
-            step = fall / bend
-            step = min(step, room(alpha[i], 1.0, kink[i], low[i], high[i]))
-            step = min(step, room(alpha[j], -1.0, kink[j], low[j], high[j]))
-            alpha[i] = moved(alpha[i], step, low[i], high[i])
-            alpha[j] = moved(alpha[j], -step, low[j], high[j])
-            first, second = K[i], K[j]
+        i, way, slope = pick(g, kink, ridge, alpha, low, high, diag, bias)
+        j = -1
+        if i >= 0:
+            j, fall, bend = mate(i, slope, g, kink, ridge, alpha, low, K[i], diag, bias)
+        if j < 0:
+            stuck = True
+            continue
+        step = way * min(fall / bend, longest(i, j, way, kink, low, high, alpha))
+        shift(i, j, step, low, high, alpha)
+        first, second = K[i], K[j]
+        if j == i:
+            for k in range(n):
+                g[k] += step * first[k]
+        else:
             for k in range(n):
                 g[k] += step * (first[k] - second[k])
-            g[i] += step * ridge[i]
             g[j] -= step * ridge[j]
-        else:
-            i, way, fall = single(g, kink, ridge, alpha, low, high, diag)
-            if i < 0:
-                stuck = True
-                continue
-            step = fall / max(diag[i] + ridge[i], 1e-300)
-            step = way * min(step, room(alpha[i], way, kink[i], low[i], high[i]))
-            alpha[i] = moved(alpha[i], step, low[i], high[i])
-            row = K[i]
-            for k in range(n):
-                g[k] += step * row[k]
-            g[i] += step * ridge[i]
+        g[i] += step * ridge[i]
         moves += 1
 
 
-@compiled(
-    types.Tuple((int64, int64, float64, float64))(
-        STACK, VECTOR, float64[::1], *[VECTOR] * 2, float64[::1], *[VECTOR] * 2,
-        float64[::1], VECTOR,
-    )
-)  # fmt: skip
-def pair(K, theta, g, kink, ridge, alpha, low, high, row, diag):
-    """The pair (i up, j down) for the kernel Σθ_mK_m, its slope and curvature.
+# ---- rows of all kernels at once -------------------------------------------------
 
-    `row` becomes row i of that kernel; j = −1 says that nothing is left to gain.
-    """
-    i, best = mover(g, kink, alpha, high)
-    if i < 0:
-        return i, -1, 0.0, 1.0
+
+@compiled(types.void(STACK, WRITTEN, VECTOR, int64, WRITTEN))
+def combined_row(K, read, theta, i, row):
+    """Row i of Σθ_mK_m; `read` counts rows of the stack."""
+    read[0] += 1
     row[:] = 0.0
     for m in range(len(theta)):
         t, own = theta[m], K[m, i]
         if t > 0:
             for k in range(len(row)):
                 row[k] += t * own[k]
-    j, fall, bend = partner(i, best, g, kink, ridge, alpha, low, row, diag)
-    return i, j, fall, bend
+
+
+@compiled(
+    types.void(STACK, WRITTEN, VECTOR, int64, int64, float64, float64[:, ::1], WRITTEN)
+)
+def add_rows(K, read, theta, i, j, step, images, g):
+    """All K_mα, and Σθ_mK_mα inside g, after α_i rose and α_j fell by a step."""
+    read[0] += 1 if j == i else 2
+    for m in range(len(theta)):
+        t, first, second, image = theta[m], K[m, i], K[m, j], images[m]
+        for k in range(len(g)):
+            change = step * first[k] if j == i else step * (first[k] - second[k])
+            image[k] += change
+            g[k] += t * change

@@ -1,4 +1,4 @@
-"""The machine of a loss that is twice differentiable: logistic, squared.
+"""The inner solver of a loss that is twice differentiable: logistic, squared.
 
     min over β, b   Σ C_i V(f_i) + ½ βᵀKβ,    f = Kβ + b,    K = Σ θ_mK_m
 
@@ -29,22 +29,16 @@ import numpy as np
 import scipy.linalg
 from numba import float32, float64, types
 
-from ...problem import Problem
 from ...util.compiled import READ_ONLY, compiled
 from .machine import Machine
 
 Array = np.ndarray
-SEARCHES = 20  # evaluations along a step, at most
-FLAT = 0.1  # of the slope at its beginning: flat enough
-LOST = 1.0  # of the last primal value: begin with the last predictions instead
-PAYS = 0.1  # of the gap before: a factor is used again
-SINGLE = 1e5  # of tr RKR, at most, for factors in single precision
-
-
-def machine_for(problem: Problem, alpha: Array | None, sharpness: float = 1e-5):
-    """The machine that the loss has; α need be no sharper than Newton makes it."""
-    kind = SmoothMachine if problem.loss.twice_differentiable else Machine
-    return kind(problem, alpha, sharpness, keep_products=True)
+MAX_NEWTON_STEPS = 30
+MAX_EVALUATIONS = 20  # along one step
+FLAT_SLOPE = 0.1  # of the slope at the beginning of a step: flat enough
+MAX_RISE = 1.0  # of the last primal value; above it the last predictions are used
+USEFUL_FALL = 0.1  # of the gap before: the same factor serves again
+SINGLE_PRECISION_TRACE = 1e5  # the largest tr RKR for factors in single precision
 
 
 class SmoothMachine(Machine):
@@ -67,14 +61,16 @@ class SmoothMachine(Machine):
         if self.K is not last:
             self._factor = None
         self._begin()
-        foreign = f if self.primal > LOST * before else None
-        for _ in range(self.steps):  # at least one: derivatives need a factor anyhow
+        foreign = f if self.primal > MAX_RISE * before else None
+        for _ in range(
+            MAX_NEWTON_STEPS
+        ):  # at least one: derivatives need a factor anyhow
             before = self.gap
             self._step(foreign)
             rounding = self.gap >= before and self.gap <= 1e-12 * abs(self.primal)
             if self.gap <= self.tol or rounding:
                 break
-            if self.gap > PAYS * before:
+            if self.gap > USEFUL_FALL * before:
                 self._factor = None
             foreign = None
         return self._solved(self.slope, self.gap, 0.125)
@@ -162,9 +158,9 @@ class SmoothMachine(Machine):
 
         first = slopes(0.0)[0]
         low, high, t = 0.0, np.inf, 1.0
-        for _ in range(SEARCHES):
+        for _ in range(MAX_EVALUATIONS):
             slope, curve = slopes(t)
-            if abs(slope) <= FLAT * abs(first):
+            if abs(slope) <= FLAT_SLOPE * abs(first):
                 break
             low, high = (t, high) if slope < 0 else (low, t)
             curve = max(curve, 0.1 * abs(slope) / t, 1e-300)  # else 4t or 0.1t it is
@@ -177,7 +173,7 @@ class SmoothMachine(Machine):
     def _refactor(self, R: Array) -> None:
         self.R = R
         size = float(R**2 @ np.diagonal(self.K))  # λ_max(RKR) is less, λ_min(I + …) 1
-        kind = np.float32 if size < SINGLE else np.float64
+        kind = np.float32 if size < SINGLE_PRECISION_TRACE else np.float64
         # fresh memory costs half a factorization
         if self._room.shape != self.K.shape or self._room.dtype != kind:
             self._room = np.empty(self.K.shape, kind)

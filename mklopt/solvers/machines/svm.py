@@ -1,4 +1,4 @@
-"""The inner machine: one kernel matrix, any loss whose dual is a quadratic with a kink.
+"""The SVM solver: one kernel matrix, any loss whose dual is a quadratic with a kink.
 
     min over α   ½ αᵀKα + Σ_i ½ r_i α_i² − ℓ_i α_i + κ_i |α_i|
     subject to   low_i ≤ α_i ≤ high_i,  and Σ α_i = 0 when there is a bias
@@ -20,35 +20,32 @@ Guarantee. `gap` bounds the distance to the optimum: Σ_i C V(f_i + b) + C V*(�
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...formulations.losses.base import Quadratic
 from ...problem import Problem
 from .linear import bordered
+from .machine import MAX_FREE, Machine, Solution, ascend
 from .smo import smo
 
 Array = np.ndarray
-PATIENCE = 10  # rounds without progress on a small gap: what is left is rounding
-NEAR = 1e-7  # of the largest |α_i|: so far off a bound is on it
+ON_BOUND = 1e-7  # of the largest |α_i|: so far off a bound counts as on it
 
 
-class Solution(NamedTuple):
-    alpha: Array
-    bias: Any  # a number, or one per output
-    gap: float  # primal − dual of this machine
-    moves: int
+class SVMMachine(Machine):
+    """The inner problem of a loss with a quadratic dual."""
+
+    def solve_on(self, K: Array, budget: int | None = None) -> Solution:
+        return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
 
     @property
-    def work(self) -> float:
-        """1 is what a solver does between two iterates: 8 machines or 0.3 s of one.
-
-        Counted in moves, not by the clock: iterates are the same on every machine.
-        """
-        return 0.125 + 3 * self.moves / longest(len(self.alpha))
+    def free(self) -> Free:
+        dual = self.problem.loss.quadratic(self.problem.y, self.problem.costs)
+        assert dual is not None
+        room = ON_BOUND * float(np.max(np.abs(self.point), initial=0.0))
+        return Free.under(dual, self.problem.bias, self.point, room)
 
 
 @dataclass(frozen=True)
@@ -60,25 +57,19 @@ class Free:
     bias: bool
 
     @classmethod
-    def of(cls, problem: Problem, alpha: Array) -> Free:
-        dual = problem.loss.quadratic(problem.y, problem.costs)
-        assert dual is not None
-        room = NEAR * float(np.max(np.abs(alpha), initial=0.0))
-        return cls.under(dual, problem.bias, alpha, room)
-
-    @classmethod
     def under(
         cls, dual: Quadratic, bias: bool, alpha: Array, room: float = 0.0
     ) -> Free:
+        """Those that are off by more than the room."""
         index = dual.free(alpha, room)
         return cls(index, dual.ridge[index], bias)
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def reduced(self, images: Array) -> Array:
+    def reduced(self, slopes: Array) -> Array:
         """(N, ·): the slopes along the free coordinates from (·, n) of them."""
-        return images[:, self.index].T
+        return slopes[:, self.index].T
 
     def lifted(self, step: Array, n: int) -> Array:
         """(n, …): the change of α that a step in the free coordinates is."""
@@ -104,77 +95,82 @@ def solve(
     tol: float = 0.0,
     budget: int | None = None,
 ) -> Solution:
-    """The machine of `problem` on the kernel K, until gap ≤ tol or out of moves."""
+    """The SVM of `problem` on the kernel K, until gap ≤ tol or out of moves."""
     dual = problem.loss.quadratic(problem.y, problem.costs)
     if dual is None:
         raise ValueError(f"the dual of {problem.loss.name} is not quadratic")
     if np.all(np.isinf(dual.low)) and not np.any(dual.kink):
         return _ridge(K, dual, problem.bias)
-    n, K = len(K), np.ascontiguousarray(K)
-    alpha = np.zeros(n) if start is None else np.array(start)
+    alpha = np.zeros(len(K)) if start is None else np.array(start)
     domain = problem.loss.domain(problem.y)
     alpha = np.array(domain.restore(alpha, problem.costs, problem.bias))
-    budget = budget or longest(n)
-    moves, best, idle, pause, cost = 0, math.inf, 0, 0, 0
-    while True:
+    return ascend(SMO(K, dual, problem.bias, alpha), len(K), tol, budget)
+
+
+class SMO:
+    """Moves of SMO on one kernel matrix, in place."""
+
+    patient = False
+
+    def __init__(self, K: Array, dual: Quadratic, bias: bool, alpha: Array):
+        self.K, self.dual = np.ascontiguousarray(K), dual
+        self.has_bias, self.alpha = bias, alpha
+        self.turn = max(2 * len(K), 1000)
+        self.gap, self.bias = np.inf, 0.0
+
+    @property
+    def noise(self) -> float:
+        """A gap that rounding may leave."""
+        return 1e-8 * float(np.abs(self.dual.linear) @ np.abs(self.alpha))
+
+    def point(self) -> tuple[Array, float, float]:
+        """α, the bias, and the gap."""
+        return self.alpha, self.bias, self.gap
+
+    def climb(self, tol: float, most: int) -> tuple[int, float]:
+        """So many moves at most; their number and the gap."""
+        K, dual, alpha = self.K, self.dual, self.alpha
         gradient = K @ alpha + dual.ridge * alpha - dual.linear
-        most = min(budget - moves, turn(n))
-        done, gap, bias = smo(K, *dual, problem.bias, alpha, gradient, tol, most)
-        moves += done
-        if cost > done and gap > 0.9 * best:  # a dear Newton step that did not pay
-            pause = 2
-        idle = 0 if gap < 0.99 * best else idle + 1
-        size = float(np.abs(dual.linear) @ np.abs(alpha))
-        rounding = idle > PATIENCE and gap <= 1e-8 * size
-        if gap <= tol or moves >= budget or done == 0 or rounding:
-            return Solution(alpha, bias, gap, moves)
-        best = min(best, gap)
-        pause -= pause > 0
-        cost = 0 if pause else _newton(K, dual, problem.bias, alpha)
-        moves += cost
+        done, self.gap, self.bias = smo(
+            K, *dual, self.has_bias, alpha, gradient, tol, most
+        )
+        return done, self.gap
 
+    def newton(self, most: int) -> int:
+        """Exact steps on the coordinates off bounds and kinks, each to the next end.
 
-def turn(n: int) -> int:
-    """The moves between two Newton steps."""
-    return max(2 * n, 1000)
+        Three at least, more while they cost no more than a turn of moves: a kernel of
+        low rank has many to end on. Returns their cost, in moves that take as long.
+        """
+        n, alpha, cost = len(self.K), self.alpha, 0
+        for done in itertools.count():
+            which = Free.under(self.dual, self.has_bias, alpha)
+            dear = done >= 3 and cost > self.turn
+            if dear or not 0 < len(which) <= MAX_FREE:
+                break
+            cost += 1 + len(which) ** 3 // (200 * n)
+            if not self._newton_step(which):
+                break
+        return cost
 
-
-def longest(n: int) -> int:
-    """The moves of one machine: less than a second."""
-    return max(10_000, 100_000_000 // n)
-
-
-def _newton(K: Array, dual: Quadratic, bias: bool, alpha: Array) -> int:
-    """Exact steps on the coordinates off bounds and kinks, each up to the next end.
-
-    Three at least, more while they cost no more than a turn of moves: a kernel of low
-    rank has many to end on. Returns their cost, in moves that would have taken as long.
-    """
-    linear, kink, ridge, low, high = dual
-    cost = 0
-    for done in itertools.count():
-        which = Free.under(dual, bias, alpha)
-        dear = done >= 3 and cost > turn(len(K))
-        if dear or not 0 < len(which) <= 3000:
-            break
-        cost += 1 + len(which) ** 3 // (200 * len(K))
-        free = which.index
-        slope = K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
+    def _newton_step(self, which: Free) -> bool:
+        """One of them; whether it was cut short, so that another may help."""
+        linear, kink, ridge, low, high = self.dual
+        free, alpha = which.index, self.alpha
+        slope = self.K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
         slope += kink[free] * np.sign(alpha[free])
-        found = bordered(which.system(K), -slope[:, None], which.border)
+        found = bordered(which.system(self.K), -slope[:, None], which.border)
         if found is None:
-            break
+            return False
         step = found[:, 0]
         end = np.where(step > 0, high[free], low[free])
         crossing = (kink[free] > 0) & (np.sign(step) == -np.sign(alpha[free]))
         end = np.where(crossing, 0.0, end)
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.where(step != 0, (end - alpha[free]) / step, np.inf)
-        t = min(1.0, float(np.min(reach)))
-        alpha[free] = np.where(reach <= t, end, alpha[free] + t * step)
-        if t == 1.0:
-            break
-    return cost
+            room = np.where(step != 0, (end - alpha[free]) / step, np.inf)
+        t = min(1.0, float(np.min(room)))
+        alpha[free] = np.where(room <= t, end, alpha[free] + t * step)
+        return t < 1
 
 
 def _ridge(K: Array, dual: Quadratic, bias: bool) -> Solution:
@@ -186,6 +182,5 @@ def _ridge(K: Array, dual: Quadratic, bias: bool) -> Solution:
     alpha = found[:, 0]
     rest = dual.linear - K @ alpha - dual.ridge * alpha
     b = float(np.mean(rest)) if bias else 0.0
-    g = K @ alpha + dual.ridge * alpha - dual.linear
-    gap = float(np.sum((g + b) ** 2 / (2 * dual.ridge)))
+    gap = float(np.sum((b - rest) ** 2 / (2 * dual.ridge)))
     return Solution(alpha, b, gap, 0)

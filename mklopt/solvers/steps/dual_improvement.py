@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 
 from ...certificates.certificate import best_shrink
 from ...problem import Problem
-from ..machines.machine import kind_of
+from ..machines.factory import dual_machine
 
 Array = np.ndarray
 
@@ -19,10 +19,10 @@ def improve(
 ) -> Array:
     """A dual point at least as good as α, cheaply: what a stochastic run ends with.
 
-    Some moves at fixed kernel weights θ (losses without a machine: steps towards the
-    gradient of the loss, which is where the linearized dual is largest), then the best
-    point of the segment from α to where they lead. The machine raises its own dual at
-    θ; only the search on the segment makes sure of the one with Ω*, which never falls.
+    Some moves of the inner solver at fixed kernel weights θ (losses without one: steps
+    towards the gradient of the loss, where the linearized dual is largest), then the
+    best point of the segment from α to where they lead. The inner solver raises its own
+    dual at θ; the search on the segment makes sure that the one with Ω* never falls.
 
     alpha: any numbers of the shape of the dual; made feasible first
     theta: θ ≥ 0, one per kernel
@@ -30,11 +30,13 @@ def improve(
     """
     old, n = problem.feasible(np.asarray(alpha, float)), problem.grams.n
     K, moves = problem.grams.combine(theta), max(2 * n if budget is None else budget, 1)
-    machine = kind_of(problem)
-    if machine is None:
+    kind = dual_machine(problem)
+    if kind is None:
         new = _towards_the_gradient(problem, K, old, rounds=-(-moves // n))
     else:
-        new = problem.feasible(machine.solve(problem, K, old, budget=moves).alpha)
+        machine = kind(problem, old)
+        machine.tol = 0.0
+        new = problem.feasible(machine.solve_on(K, budget=moves).alpha)
     return _best_between(problem, old, new)
 
 

@@ -35,7 +35,7 @@ from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
 from ...util.compiled import READ_ONLY, STACK, VECTOR, compiled
 from ..base import Iterate, Steps
-from ..start import coefficients_of
+from ..start import first_coefficients
 
 Array = np.ndarray
 ITERATES = ("last", "average", "suffix")
@@ -238,7 +238,7 @@ class Descent:
 
     def _from(self, start: Any) -> None:
         """w = ∇Ω*(α) for the α of a result, or of (weights, dual)."""
-        _, alpha, _ = coefficients_of(self.problem, start)
+        _, alpha, _ = first_coefficients(self.problem, start)
         self.B[:] = alpha.reshape(self.B.shape)
         images = self.problem.grams.matvec(self.B)
         self.F[:] = images.transpose(0, 2, 1)

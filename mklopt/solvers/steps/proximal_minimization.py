@@ -19,16 +19,17 @@ import numpy as np
 from ...certificates.certificate import Certificate
 from ...problem import Problem
 from ..base import Iterate, Steps
-from ..start import coefficients_of
+from ..start import first_coefficients
 from .augmented_lagrangian import Gammas, Lagrangian, Point
+from .working_set import prices
 
 Array = np.ndarray
-MOST = 50  # steps of Newton's method for one proximal step
-TOLERATED = 0.1  # of the gap: by how much a step may raise the objective
-OFTEN = 10  # steps of Newton's method after which an unfinished step is shown
-LONGER = 1.1  # a kernel counts as promising if a ρ so much longer would use it
-WARM = {True: 1000.0, False: 10.0}  # γ from a start, for steep and for kinked losses
-STEEPEST = 1e6  # γ in units of the solution: beyond it β + γρ forgets β
+MAX_NEWTON_STEPS = 50  # for one proximal step
+TOLERATED_RISE = 0.1  # of the gap: by how much a step may raise the objective
+SHOWN_EVERY = 10  # Newton steps: an unfinished proximal step is shown
+LONGER = 1.1  # ρ is priced as if it were so much longer: kernels enter early
+WARM = {True: 1000.0, False: 10.0}  # γ from a start: twice differentiable losses or not
+LARGEST_GAMMA = 1e6  # in units of the solution: beyond it β + γρ forgets β
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def proximal_minimization(
     rule = _rule(schedule or ("published" if start is None else "brisk"), growth)
     units = Units(problem)
     warm = 1.0 if start is None else WARM[problem.loss.twice_differentiable]
-    B, rho, bias = coefficients_of(problem, start)
+    B, rho, bias = first_coefficients(problem, start)
     first = units.gammas(*(warm * gamma for gamma in gammas))
     certificate = yield Iterate(rho, coefficients=B)
     lagrangian = Lagrangian(problem, first, B, bias)
@@ -72,16 +73,16 @@ def proximal_minimization(
         before, close = certificate.primal, precision
         point = lagrangian.enter(promising(lagrangian, certificate), rho, point)
         while True:
-            for count in range(MOST):
+            for count in range(MAX_NEWTON_STEPS):
                 solved = count > 0 and lagrangian.unsolved(point) <= close**2
                 if solved:
                     break
                 point, steps = lagrangian.newton(point), steps + 1
-                if count % OFTEN == OFTEN - 1:
+                if count % SHOWN_EVERY == SHOWN_EVERY - 1:
                     certificate = yield shown_at(lagrangian, point, steps)
             certificate = yield shown_at(lagrangian, point, steps)
             late = latecomers(lagrangian, point, certificate)
-            rises = certificate.primal - before > TOLERATED * certificate.gap
+            rises = certificate.primal - before > TOLERATED_RISE * certificate.gap
             if len(late):
                 work = np.union1d(lagrangian.work, late)
                 point = lagrangian.enter(work, point.rho, point)
@@ -119,27 +120,27 @@ def shown_at(lagrangian: Lagrangian, point: Point, steps: int) -> Iterate:
 
 
 def norms(lagrangian: Lagrangian, certificate: Certificate) -> Array:
-    """s_m = γ_m‖ρ‖_{K_m} for all kernels, from what the certificate has computed."""
+    """‖ρ‖_{K_m} for all kernels, from what the certificate has computed."""
     quad = lagrangian.problem.grams.quad(certificate.alpha)
-    return lagrangian.gammas.kernels * np.sqrt(np.maximum(quad, 0.0))
+    return np.sqrt(np.maximum(quad, 0.0))
 
 
 def promising(lagrangian: Lagrangian, certificate: Certificate) -> Array:
     """The kernels in use, and those that a longer ρ would use."""
-    s = LONGER * certificate.shrink * norms(lagrangian, certificate)
-    prox = lagrangian.problem.formulation.prox(s, lagrangian.gammas.kernels)
-    return np.flatnonzero(lagrangian.used | (prox > 0))
+    v = LONGER * certificate.shrink * norms(lagrangian, certificate)
+    formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
+    return np.flatnonzero(lagrangian.used | (prices(formulation, v, gamma) > 0))
 
 
 def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -> Array:
     """Kernels outside the working set that the step should have used, and near ones."""
-    s, work = norms(lagrangian, certificate), lagrangian.work
-    s[work] = point.s
-    prox = lagrangian.problem.formulation.prox
-    late = np.setdiff1d(np.flatnonzero(prox(s, lagrangian.gammas.kernels) > 0), work)
+    v, work = norms(lagrangian, certificate), lagrangian.work
+    formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
+    v[work] = point.s / gamma[work]
+    late = np.setdiff1d(np.flatnonzero(prices(formulation, v, gamma) > 0), work)
     if len(late) == 0:
         return late
-    return np.flatnonzero(prox(LONGER * s, lagrangian.gammas.kernels) > 0)
+    return np.flatnonzero(prices(formulation, LONGER * v, gamma) > 0)
 
 
 class Units:
@@ -176,7 +177,7 @@ class Units:
 
         def up(gamma: Any, grows: bool, unit: float, top: float) -> Any:
             more = rule.growth * gamma if grows else gamma + rule.add * unit
-            return np.maximum(gamma, np.minimum(more, STEEPEST * top))
+            return np.maximum(gamma, np.minimum(more, LARGEST_GAMMA * top))
 
         return Gammas(
             up(now.kernels, ask[0], self.kernels, theta),

@@ -37,7 +37,6 @@ together. E is positive semi-definite: what the model keeps of ∂²G is the fir
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,9 @@ from ...grams.psd import root
 from ...grams.stack import GramStack
 from ...problem import Problem
 from ..base import Iterate, Steps, certify_iterate
+from ..machines.factory import machine_for
 from ..machines.machine import Machine
+from ..start import Start
 from .proximal_minimization import proximal_minimization
 
 Array = np.ndarray
@@ -76,12 +77,12 @@ class Oracle:
     ):
         self.problem, self.groups, self.q = problem, groups, q
         self.outer, self.owner = BlockNorm(2 * q), owners(groups)
-        self.machine = machine or Machine(problem, alpha, sharpness)
+        self.machine = machine or machine_for(problem, alpha, sharpness)
         self.wanted, self.rounds = 10 * self.machine.tol, 0
         self.theta = self.outer.dual_weights(np.ones(len(groups)))
         self.held = np.zeros(len(groups), bool)  # groups whose θ grows no further
         self.beta: Array | None = None  # (J, n), where θ does not say it all
-        self.found: Any = None  # the last of the proximal method, to begin the next
+        self.found: Start | None = None  # of the proximal method, to begin the next
         self._extrapolated = False
 
     def sums(self, per_kernel: Array) -> Array:
@@ -151,7 +152,8 @@ class Oracle:
     def gap(self) -> float:
         """How far value may be below G(λ), in float64."""
         if self.beta is not None:
-            return float(self.found.certificate.gap)
+            assert self.found is not None and self.found.certificate is not None
+            return self.found.certificate.gap
         return self.machine.gap + self.apart
 
     @property
@@ -231,9 +233,7 @@ class Oracle:
         pairs = zip(factors, best.expansion)
         self.beta = np.stack([_in_range(L, L.T @ beta) for L, beta in pairs])
         self.machine.adopt(alpha, self.weights)
-        self.found = SimpleNamespace(
-            weights=self.theta, dual=alpha, bias=best.bias, certificate=best
-        )
+        self.found = Start(self.theta, alpha, best.bias, best)
 
     def _factors(self) -> list[Array]:
         """L_j with Σ_{k∈j} λ_kK_k = L_jL_jᵀ."""

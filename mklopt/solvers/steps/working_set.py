@@ -1,13 +1,33 @@
-"""The working set: the problem of some kernels, the others unused."""
+"""The working set: which kernels are priced in, and the problem of these alone.
+
+At an optimum u = prox_γΩ(u + γv) for every γ > 0, with u_m = ‖w_m‖ and v_m = ‖α‖_{K_m}.
+So a kernel is asked for when the prox at a given point is positive:
+
+    prox_γΩ(u + γ s v)_m > 0,      s ≥ 1: as if α were that much longer
+
+With s > 1 kernels enter that would come into use soon. `active` and `spicy` price in
+this way, with v from the product that the certificate needs anyhow.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ...formulations.base import Formulation
 from ...formulations.restricted import Restricted
 from ...problem import Problem
 
 Array = np.ndarray
+
+
+def prices(
+    formulation: Formulation, v: Array, gamma: Array | float, u: Array | float = 0.0
+) -> Array:
+    """prox_γΩ(u + γv), positive for kernels that v asks for; 0 for the others.
+
+    gamma: one step for all kernels, or one for each
+    """
+    return formulation.prox(u + gamma * v, gamma)
 
 
 def restricted(problem: Problem, kernels: Array) -> Problem:
@@ -15,3 +35,10 @@ def restricted(problem: Problem, kernels: Array) -> Problem:
     M = problem.grams.M
     part = Restricted(problem.formulation, tuple(kernels.tolist()), M)
     return problem.with_(grams=problem.grams.subset(kernels), formulation=part)
+
+
+def at_most(values: Array, count: int) -> Array:
+    """The largest `count` of some values ≥ 0, the others set to 0."""
+    if np.count_nonzero(values) <= count:
+        return values
+    return np.where(values < np.sort(values)[-count], 0.0, values)

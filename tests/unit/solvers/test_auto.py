@@ -13,7 +13,8 @@ from mklopt.formulations import stripped
 from mklopt.formulations.restricted import Restricted
 from mklopt.reference.contract_problems import load
 from mklopt.solvers import auto, solvers
-from mklopt.solvers.machines import smooth as steep
+from mklopt.solvers.machines import smooth
+from mklopt.solvers.machines.factory import machine_for
 from mklopt.solvers.machines.smooth import SmoothMachine
 from mklopt.solvers.steps.pivoting import _by_cones, minimum
 from mklopt.solvers.steps.working_set import restricted
@@ -44,11 +45,11 @@ def composite(r, s):
         (F.LpNorm(4 / 3), "logistic", "analytic: LpNorm uses all kernels"),
         (F.GroupLasso(), "logistic", "active: GroupLasso leaves kernels unused"),
         (F.LpNorm(1.0), "squared", "active: LpNorm leaves kernels unused"),
-        (F.BlockNorm(np.inf), "hinge", "spicy: it takes everything"),
+        (F.BlockNorm(np.inf), "hinge", "spicy: it takes every formulation and loss"),
         (F.BlockPower(3.0), "hinge", "analytic: BlockPower uses all kernels"),
         (composite(1.2, 1.5), "hinge", "analytic: Composite uses all kernels"),
         (composite(1.0, 1.5), "hinge", "active: Composite leaves kernels unused"),
-        (composite(1.5, 1.0), "hinge", "spicy: it takes everything"),
+        (composite(1.5, 1.0), "hinge", "spicy: it takes every formulation and loss"),
         (F.NonIsotropic(np.eye(GRAMS.M) + 0.1), "hinge", "analytic: NonIsotropic has"),
     ],
     ids=lambda x: getattr(x, "name", x),
@@ -99,7 +100,7 @@ def test_another_solver_goes_on_where_the_first_choice_fails(steps, monkeypatch)
         monkeypatch.setattr(auto, "PATIENCE", 3)
     found = solve(problem(F.BlockL1()))
     assert found.converged
-    assert found.choice == "spicy: it takes everything; active failed"
+    assert found.choice == "spicy: it takes every formulation and loss; active failed"
 
 
 # ---- the working set -----------------------------------------------------------
@@ -218,7 +219,7 @@ def test_steep_machines_meet_the_reference_at_fixed_weights(loss, C, bias):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_second_derivatives_of_steep_machines(loss, bias, monkeypatch):
-    monkeypatch.setattr(steep, "PAYS", 0.0)  # a factor for every step, no older ones
+    monkeypatch.setattr(smooth, "USEFUL_FALL", 0.0)  # a factor for every step
     p = problem(F.GroupLasso(), loss, grams=GRAMS.subset(np.arange(5)), bias=bias)
     machine, theta = (
         SmoothMachine(p, None, keep_products=True),
@@ -245,19 +246,20 @@ def test_second_derivatives_of_steep_machines(loss, bias, monkeypatch):
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_a_machine_that_enters_other_kernels_keeps_what_it_knows(loss):
     p = problem(F.GroupLasso(), loss)
-    machine, few, more = steep.machine_for(p, None), np.arange(3), np.array([1, 2, 5])
+    machine = machine_for(p, second_order=True)
+    few, more = np.arange(3), np.array([1, 2, 5])
     machine.solve(np.ones(p.grams.M))
     machine.enter(restricted(p, few), few)
     expected = p.grams.matvec(machine.point)
-    assert np.allclose(machine.products, expected[few], rtol=1e-12)
+    assert np.allclose(machine._make_products(), expected[few], rtol=1e-12)
     before = p.grams.passes
     machine.enter(restricted(p, more), more)
-    assert np.allclose(machine.products, expected[more], rtol=1e-12)
+    assert np.allclose(machine._make_products(), expected[more], rtol=1e-12)
     assert p.grams.passes - before <= 1.1 / p.grams.M  # one new kernel
     machine.extrapolate(0.01 * machine.point)
     machine.solve(np.ones(3))
     assert np.allclose(
-        machine.products, p.grams.matvec(machine.point)[more], rtol=1e-12
+        machine._make_products(), p.grams.matvec(machine.point)[more], rtol=1e-12
     )
 
 

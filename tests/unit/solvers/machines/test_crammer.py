@@ -10,7 +10,7 @@ from mklopt.formulations import GroupLasso, LpNorm
 from mklopt.formulations.fixed_weights import FixedWeights
 from mklopt.formulations.losses.domains import Simplex, project_simplex
 from mklopt.solvers.machines import crammer, svm
-from mklopt.solvers.machines.machine import Machine
+from mklopt.solvers.machines.factory import machine_for
 from mklopt.solvers.steps.dual_improvement import improve
 
 rng = np.random.default_rng(5)
@@ -163,7 +163,7 @@ def test_the_hessian_of_J_by_differences(bias):
     theta, which, h = np.array([0.5, 1.0, 0.8, 0.3]), np.arange(4), 1e-4
 
     def slope(theta):
-        machine = Machine(p, None)
+        machine = machine_for(p)
         machine.tol = 1e-12
         machine.solve(theta)
         return -0.5 * machine.v**2, machine

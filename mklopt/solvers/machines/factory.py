@@ -1,0 +1,42 @@
+"""Which machine solves the inner problem of a loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...problem import Problem
+from .crammer import CrammerMachine
+from .machine import Machine
+from .smooth import SmoothMachine
+from .svm import SVMMachine
+
+Array = np.ndarray
+
+
+def dual_machine(problem: Problem) -> type[Machine] | None:
+    """The machine that works on the dual of a loss; None: its dual has no such form."""
+    if problem.loss.margins(problem.y) is not None:
+        return CrammerMachine
+    quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
+    return SVMMachine if quadratic else None
+
+
+def machine_for(
+    problem: Problem,
+    alpha: Array | None = None,
+    sharpness: float = 1e-5,
+    second_order: bool = False,
+) -> Machine:
+    """The inner solver of a problem, to be asked at one θ after the other.
+
+    alpha: where to begin
+    sharpness: its gap, relative to the certified gap of the whole problem
+    second_order: the Hessian of J is wanted: K_mα is kept, and a loss that is twice
+        differentiable is solved by Newton's method, whose factor serves for both
+    """
+    kind = dual_machine(problem)
+    if problem.loss.twice_differentiable and (second_order or kind is None):
+        kind = SmoothMachine
+    if kind is None:
+        raise ValueError(f"there is no inner solver for the {problem.loss.name} loss")
+    return kind(problem, alpha, sharpness, keep_products=second_order)
