@@ -30,9 +30,9 @@ from .result import Result
 from .trace import Trace
 
 Array = np.ndarray
-PATIENCE = 200  # iterates, or half of the run if that is longer, …
-GROWTH = 1.25  # from one certified iterate to the next, of solvers that draw
-STANDSTILL = 0.999  # … over which the gap must fall below this part of itself
+PATIENCE = 200  # certified iterates, or half of the run if that is longer, …
+PROGRESS = 0.999  # … in which the gap must fall to this part of itself
+GROWTH = 1.25  # from one certified iterate to the next, of stochastic solvers
 
 
 @dataclass
@@ -61,21 +61,20 @@ class Best:
 
 
 class Schedule:
-    """Which iterates are certified: all, or of a solver that draws random numbers those
-    whose numbers grow geometrically, and whichever is the last.
+    """Which iterates are certified.
 
-    An epoch costs about as much as a certificate, and many say nothing new.
+    All; of a stochastic solver those whose numbers grow geometrically, and whichever is
+    the last: an epoch costs about as much as a certificate, and many say nothing new.
     """
 
     def __init__(self, sparse: bool, max_iter: int | None, time_limit: float | None):
         self.sparse, self.most = sparse, max_iter or math.inf
-        self.end = time.perf_counter() + (
-            math.inf if time_limit is None else time_limit
-        )
+        limit = math.inf if time_limit is None else time_limit
+        self.end = time.perf_counter() + limit
         self.count, self.due, self.over = 0, 1.0, False
 
-    def next(self, generator: Any, certificate: Any) -> Iterate:
-        """The next iterate to certify; StopIteration when there is none."""
+    def next(self, generator: Any, certificate: Any) -> Iterate | None:
+        """The next iterate to certify; None when there is none."""
         pending: Iterate | None = None
         while not self.over:
             try:
@@ -87,10 +86,91 @@ class Schedule:
             late = self.count >= self.most or time.perf_counter() >= self.end
             if not self.sparse or self.count >= self.due or late:
                 self.due = max(self.count + 1.0, GROWTH * self.count)
-                return pending
-        if pending is None:
-            raise StopIteration
+                break
         return pending
+
+
+class Run:
+    """One run of a solver: advance, record, and at the end finish."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: Solver,
+        generator: Any,
+        limits: tuple[float, int | None, float | None],
+    ):
+        self.problem, self.method, self.generator = problem, method, generator
+        self.tol, self.max_iter, self.time_limit = limits
+        self.trace = Trace(solver=method.name, tol=self.tol, problem=repr(problem))
+        self.best, self.schedule = Best(), Schedule(method.draws, *limits[1:])
+        self.begun, self.inside = time.perf_counter(), 0.0
+        self.passes = problem.grams.passes
+        self.status, self.message, self.choice = "finished", "", ""
+        self.certificate: Any = None  # nothing to send before the first iterate
+
+    def advance(self) -> bool:
+        """Certify the next iterate; False when the solver has ended or failed."""
+        entered = time.perf_counter()
+        try:
+            iterate = self.schedule.next(self.generator, self.certificate)
+            self.inside += time.perf_counter() - entered
+            if iterate is None:
+                return False
+            self.certificate = certify_iterate(self.problem, iterate)
+        except Exception as error:
+            if self.best.single is None:
+                raise
+            self.status, self.message = "failed", f"{type(error).__name__}: {error}"
+            return False
+        self.best.offer(self.certificate)
+        self.info = iterate.info
+        self.choice = iterate.info.get("choice", self.choice)
+        return True
+
+    def record(self) -> None:
+        """A row of the trace for the newest iterate."""
+        self.trace.append(
+            iteration=self.schedule.count - 1,
+            seconds=time.perf_counter() - self.begun,
+            solver_seconds=self.inside,
+            passes=self.problem.grams.passes - self.passes,
+            svm_solves=self.info.get("svm_solves", 0),
+            rounds=self.info.get("rounds", 0),
+            primal=self.certificate.primal,
+            dual=self.certificate.dual,
+            gap=self.best.gap,
+            active=_active(self.certificate),
+        )
+
+    def ends(self) -> bool:
+        """Whether to stop after the newest iterate; the status says why."""
+        trace, back = self.trace, max(PATIENCE, len(self.trace) // 2)
+        if trace.last("gap") <= self.tol:
+            self.status = "converged"
+        elif self.max_iter is not None and trace.last("iteration") + 1 >= self.max_iter:
+            self.status = "max_iter"
+        elif self.time_limit is not None and trace.last("seconds") >= self.time_limit:
+            self.status = "time_limit"
+        elif len(trace) > back and trace.last("gap") > PROGRESS * trace.last(
+            "gap", back
+        ):
+            self.status = "stagnated"
+        else:
+            return False
+        return True
+
+    def finish(self) -> Result:
+        """The best point, certified afresh, with what happened."""
+        final = _afresh(self.problem, self.best, self.tol)
+        gap = final.relative_gap
+        if self.status == "converged" and gap > self.tol * (1 + 1e-6) + 1e-15:
+            self.status, self.message = (
+                "rounding",
+                f"certified afresh, the gap is {gap:.1e}",
+            )
+        said = (self.method.name, self.status, self.message)
+        return Result(self.problem, *said, final, self.trace, self.choice)
 
 
 def solve(
@@ -108,73 +188,64 @@ def solve(
 ) -> Result:
     """Solve a problem to a certified relative gap of tol.
 
-    solver: a name (see `mklopt list`); "auto" picks by what the formulation and the
-        loss state, and `Result.choice` says what and why
-    max_iter, time_limit: stop after so many iterates, or seconds
-    seed: for solvers that draw random numbers; an iterate of theirs is an epoch, and
-        they are certified now and then, see Schedule
-    start: a result, or (weights, dual), to begin from
-    callback: called with (certificate, trace) after each iterate; True stops the run
-    verbose: show progress
-    options: whatever else the solver takes
+    Parameters
+    ----------
+    problem : Problem
+        What to solve.
+    solver : str or Solver
+        A name (see `mklopt list`). "auto" picks by what the formulation and the loss
+        state; `Result.choice` says what and why.
+    tol : float
+        The relative gap (primal − dual)/|primal| at which to stop.
+    max_iter : int, optional
+        Stop after so many iterates.
+    time_limit : float, optional
+        Stop after so many seconds.
+    seed : int
+        For stochastic solvers. Their iterates are epochs, and some are certified only.
+    start : Result or (weights, dual), optional
+        Where to begin.
+    callback : function, optional
+        Called with (certificate, trace) after each certified iterate; True stops the
+        run.
+    verbose : bool
+        Show progress.
+    **options
+        Whatever else the solver takes.
+
+    Returns
+    -------
+    Result
+        The best point so far, certified afresh, and a status that says what happened.
+
+    Raises
+    ------
+    ValueError
+        For limits that make no sense, an unknown solver or option; Unsupported, a kind
+        of it, where the solver cannot solve the problem: the message names those that
+        can.
     """
     _check_limits(problem, tol, max_iter, time_limit)
     problem.grams.forget()  # what an earlier run computed is not free for this one
     method = solver if isinstance(solver, Solver) else find(solver, problem)
     generator = method.steps(problem, **_arguments(method, start, seed, options))
-    trace = Trace(solver=method.name, tol=tol, problem=repr(problem))
-    best = Best()
-    begun, inside, passes = time.perf_counter(), 0.0, problem.grams.passes
-    status, message, choice = "finished", "", ""
-    certificate: Any = None  # nothing to send before the first iterate
-    schedule = Schedule(method.draws, max_iter, time_limit)
+    run = Run(problem, method, generator, (tol, max_iter, time_limit))
     shown = progress(verbose, method.name, tol)
     try:
         with shown:
-            while True:
-                entered = time.perf_counter()
-                try:
-                    iterate = schedule.next(generator, certificate)
-                    inside += time.perf_counter() - entered
-                    certificate = certify_iterate(problem, iterate)
-                except StopIteration:
+            while run.advance():
+                run.record()
+                shown.show(run.trace)
+                if callback is not None and callback(run.certificate, run.trace):
+                    run.status = "stopped"
                     break
-                except Exception as error:
-                    if best.single is None:
-                        raise
-                    status, message = "failed", f"{type(error).__name__}: {error}"
-                    break
-                best.offer(certificate)
-                choice = iterate.info.get("choice", choice)
-                trace.append(
-                    iteration=schedule.count - 1,
-                    seconds=time.perf_counter() - begun,
-                    solver_seconds=inside,
-                    passes=problem.grams.passes - passes,
-                    svm_solves=iterate.info.get("svm_solves", 0),
-                    rounds=iterate.info.get("rounds", 0),
-                    primal=certificate.primal,
-                    dual=certificate.dual,
-                    gap=best.gap,
-                    active=_active(certificate),
-                )
-                shown.show(trace)
-                if callback is not None and callback(certificate, trace):
-                    status = "stopped"
-                    break
-                verdict = _verdict(trace, tol, max_iter, time_limit)
-                if verdict:
-                    status = verdict
+                if run.ends():
                     break
     except KeyboardInterrupt:
-        status = "interrupted"
+        run.status = "interrupted"
     finally:
         generator.close()
-    final = _afresh(problem, best, tol)
-    if status == "converged" and final.relative_gap > tol * (1 + 1e-6) + 1e-15:
-        status = "rounding"
-        message = f"certified afresh, the gap is {final.relative_gap:.1e}"
-    return Result(problem, method.name, status, message, final, trace, choice)
+    return run.finish()
 
 
 def _afresh(problem: Problem, best: Best, tol: float) -> Certificate:
@@ -194,26 +265,6 @@ def _active(found: Certificate) -> int:
     if size is None:
         size = np.max(np.abs(found.expansion.reshape(len(found.expansion), -1)), axis=1)
     return int(np.sum(size > 1e-6 * np.max(size, initial=0.0)))
-
-
-def _verdict(
-    trace: Trace, tol: float, max_iter: int | None, time_limit: float | None
-) -> str:
-    """Why to stop after the newest iterate; empty: go on."""
-    if trace.last("gap") <= tol:
-        return "converged"
-    if max_iter is not None and trace.last("iteration") + 1 >= max_iter:
-        return "max_iter"
-    if time_limit is not None and trace.last("seconds") >= time_limit:
-        return "time_limit"
-    return "stagnated" if _stands_still(trace) else ""
-
-
-def _stands_still(trace: Trace) -> bool:
-    back = max(PATIENCE, len(trace) // 2)
-    if len(trace) <= back:
-        return False
-    return trace.last("gap") > STANDSTILL * trace.last("gap", back)
 
 
 def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str, Any]:

@@ -141,6 +141,7 @@ def in_the_machine(*pairs: tuple[str, str]) -> Edits:
     return {"svm": list(pairs), **RAW}
 
 
+FIRST_ALPHA = "    alpha = np.zeros(len(K)) if start is None else np.array(start)\n"
 QUADRATIC = "    dual = problem.loss.quadratic(problem.y, problem.costs)\n    if dual"
 ROOTS = "plain = reweight(theta, machine.v, slack)"
 PLAIN = ('accelerate: str | None = "newton"', "accelerate: str | None = None")
@@ -183,8 +184,7 @@ MUTANTS = [
                 "domain.restore(alpha, problem.costs, problem.bias)",
                 "domain.restore(alpha, problem.costs, False)",
             ),
-            ("smo(K, *dual, problem.bias,", "smo(K, *dual, False,"),
-            ("_newton(K, dual, problem.bias, alpha)", "_newton(K, dual, False, alpha)"),
+            ("SMO(K, dual, problem.bias, alpha)", "SMO(K, dual, False, alpha)"),
         ),
         quick=True,
     ),
@@ -193,10 +193,9 @@ MUTANTS = [
         "other C|dual infeasible",
         in_the_machine(
             (
-                "    n, K = len(K), np.ascontiguousarray(K)\n",
-                "    n, K = len(K), np.ascontiguousarray(K)\n"
+                FIRST_ALPHA,
                 "    dual = dual._replace(low=np.minimum(1e3 * dual.low, 0),"
-                " high=1e3 * dual.high)\n",
+                f" high=1e3 * dual.high)\n{FIRST_ALPHA}",
             ),
             (
                 "domain.restore(alpha, problem.costs, problem.bias)",
@@ -289,10 +288,9 @@ MUTANTS = [
         {
             "machine": [
                 (
-                    "grams.quad(self.point), 0.0))\n\n    @property\n    def point",
-                    "grams.quad(self.point), 0.0)) * np.append("
-                    "np.ones(self.problem.grams.M - 1), 0)\n\n"
-                    "    @property\n    def point",
+                    "self._v = np.sqrt(np.maximum(square, 0.0))",
+                    "self._v = np.sqrt(np.maximum(square, 0.0)) * np.append("
+                    "np.ones(self.problem.grams.M - 1), 0)",
                 )
             ]
         },
@@ -304,11 +302,10 @@ MUTANTS = [
         {
             "svm": [
                 (
-                    "    n, K = len(K), np.ascontiguousarray(K)\n",
-                    "    n, K = len(K), np.ascontiguousarray(K)\n"
-                    "    inside = np.arange(n) < n - 1\n"
+                    FIRST_ALPHA,
+                    "    inside = np.arange(len(K)) < len(K) - 1\n"
                     "    dual = dual._replace(low=np.where(inside, dual.low, 0.0),"
-                    " high=np.where(inside, dual.high, 0.0))\n",
+                    f" high=np.where(inside, dual.high, 0.0))\n{FIRST_ALPHA}",
                 )
             ]
         },
@@ -326,10 +323,10 @@ MUTANTS = [
         "machine cut short",
         "stale dual",
         {
-            "machine": [
+            "svm": [
                 (
-                    "kind.solve(self.problem, self.K, self.alpha, tol=self.tol)",
-                    "kind.solve(self.problem, self.K, budget=20, tol=self.tol)",
+                    "solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)",
+                    "solve(self.problem, K, budget=20, tol=self.tol)",
                 )
             ]
         },
@@ -368,9 +365,8 @@ MUTANTS = [
         {
             "svm": [
                 (
-                    "    n, K = len(K), np.ascontiguousarray(K)\n",
-                    "    n, K = len(K), np.ascontiguousarray(K)\n"
-                    "    dual = dual._replace(kink=0 * dual.kink)\n",
+                    FIRST_ALPHA,
+                    "    dual = dual._replace(kink=0 * dual.kink)\n" + FIRST_ALPHA,
                 )
             ]
         },

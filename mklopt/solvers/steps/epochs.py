@@ -24,7 +24,7 @@ Rakhlin, Shamir and Sridharan (2012).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, int64, types
@@ -33,7 +33,7 @@ from ...certificates.certificate import dual_value, primal_value
 from ...formulations.losses.pointwise import SIGNATURE
 from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
-from ...util.compiled import READ_ONLY, STACK, VECTOR, compiled
+from ...util.compiled import STACK, compiled
 from ..base import Iterate, Steps
 from ..start import first_coefficients
 
@@ -43,9 +43,51 @@ SHRINK = 2.0 ** -np.arange(8)
 LARGE = 2**27  # numbers: 1 GB
 BLOCK = 64  # rows fetched at once from a stack that does not keep them
 COUNTS = types.Array(int64, 1, "C", readonly=True)
-CUBE = float64[:, :, ::1]
+NUMBERS, TABLE, CUBE = float64[::1], float64[:, ::1], float64[:, :, ::1]
 # Places in `tally`, the numbers that live through an epoch.
 SCALE, TIME, PULL, UPDATES, PAID, NOISE, SIZE = range(7)
+
+
+class Samples(NamedTuple):
+    """What a step knows of each sample."""
+
+    y: Array
+    cost: Array  # c_i
+    roots: Array  # ‖ψ(x_i)‖_{2,q}
+    diag: Array  # (n, M): K_m(x_i, x_i)
+
+
+class Rule(NamedTuple):
+    """The problem in the paper's units, and which step is made."""
+
+    q: float
+    a: float
+    c: float
+    lam: float
+    R: float  # the ball of stage 2
+    eta: float  # > 0: the step of stage 1; 0: stage 2
+
+
+class State(NamedTuple):
+    """The run so far; every step writes into it."""
+
+    B: Array  # (n, k): α/scale
+    F: Array  # (M, k, n): K_mα/scale
+    quad: Array  # ‖α/scale‖²_{K_m}
+    omega: Array  # scale·θ
+    S: Array  # Σ of the factors of w_t, D and W: see Averages above
+    D: Array  # (M, n, k)
+    W: Array  # (M, n, k)
+    G: Array  # (n, k): Σ of the subgradients at each sample, and …
+    seen: Array  # … how many
+    tally: Array
+
+
+SAMPLES = types.NamedTuple((NUMBERS, NUMBERS, NUMBERS, TABLE), Samples)
+RULE = types.NamedUniTuple(float64, 6, Rule)
+STATE = types.NamedTuple(
+    (TABLE, CUBE, *[NUMBERS] * 3, CUBE, CUBE, TABLE, NUMBERS, NUMBERS), State
+)
 
 
 @compiled(float64(float64[::1], *[float64] * 4, float64[::1]))
@@ -69,21 +111,19 @@ def _mirror(quad, scale, q, a, c, omega):
 
 @compiled(
     types.void(
-        STACK, COUNTS, COUNTS, *[VECTOR] * 3, READ_ONLY,
-        types.FunctionType(SIGNATURE), *[float64] * 7,
-        float64[:, ::1], CUBE, *[float64[::1]] * 3, CUBE, CUBE, float64[:, ::1],
-        *[float64[::1]] * 2,
+        *(STACK, COUNTS, COUNTS, SAMPLES, types.FunctionType(SIGNATURE), float64),
+        *(RULE, STATE),
     )
-)  # fmt: skip
-def _steps(
-    rows, place, order, y, cost, roots, diag, loss, parameter, q, a, c, lam, R, eta,
-    B, F, quad, omega, S, D, W, G, seen, tally,
-):  # fmt: skip
+)
+def _steps(rows, place, order, samples, loss, parameter, rule, state):
     """A step at each sample of `order`; its rows are rows[:, place].
 
-    eta > 0 is stage 1 (α ← α − ηz/q); otherwise ε = 1/(λt + s_t) with s_t as in
-    Algorithm 2, which stays 0 for R = ∞.
+    Stage 1 is α ← α − ηz/q; stage 2 has ε = 1/(λt + s_t) with s_t as in Algorithm 2,
+    which stays 0 for R = ∞.
     """
+    y, cost, roots, diag = samples
+    q, a, c, lam, R, eta = rule
+    B, F, quad, omega, S, D, _, G, seen, tally = state
     M, k, n = F.shape
     f, g = np.empty(k), np.empty(k)
     size = tally[SIZE]
@@ -146,17 +186,13 @@ def _steps(
     tally[SIZE] = size
 
 
-@compiled(
-    types.void(
-        *[float64] * 3, float64[:, ::1], CUBE, *[float64[::1]] * 3, CUBE, CUBE,
-        float64[::1],
-    )
-)  # fmt: skip
-def _settle(q, a, c, B, F, quad, omega, S, D, W, tally):
+@compiled(types.void(RULE, STATE))
+def _settle(rule, state):
     """The end of an epoch: the scale and the averages, W += S_mB − D, multiplied out.
 
     An epoch shrinks the scale to 1/n or so; the norms are computed afresh.
     """
+    B, F, quad, omega, S, D, W, _, _, tally = state
     M, k, n = F.shape
     scale = tally[SCALE]
     for m in range(M):
@@ -173,7 +209,7 @@ def _settle(q, a, c, B, F, quad, omega, S, D, W, tally):
         for j in range(k):
             for r in range(n):
                 quad[m] += B[r, j] * F[m, j, r]
-    tally[SIZE] = _mirror(quad, 1.0, q, a, c, omega)
+    tally[SIZE] = _mirror(quad, 1.0, rule.q, rule.a, rule.c, omega)
 
 
 def epochs(given: int | None, n: int, name: str) -> range:
@@ -216,16 +252,16 @@ class Descent:
             raise ValueError(f"iterate = {iterate!r}; choose {choice} or all")
         self.problem, self.rng, self.sampling = problem, rng, sampling
         self.which, self.improve = iterate, improve
-        (self.p, self.a, self.c), self.q = shape, dual_exponent(shape[0])
+        (self.p, self.a, self.c), self.q = map(float, shape), dual_exponent(shape[0])
         M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))
         self.lam = 1 / float(np.sum(problem.costs))
         sizes = np.sqrt(np.maximum(problem.grams.diag(), 0.0)).T
         roots = np.array([norm(size, self.q) for size in sizes])  # ‖ψ(x_i)‖_{2,q}
-        self.samples = (
-            np.asarray(problem.y, float),
-            np.asarray(n * self.lam * problem.costs),
+        self.samples = Samples(
+            np.array(problem.y, float),
+            np.array(n * self.lam * problem.costs),
             roots,
-            np.ascontiguousarray(problem.grams.diag().T),
+            np.array(problem.grams.diag().T, order="C"),
         )
         self.rows = kept_rows(problem.grams)
         self.B, self.F = np.zeros((n, k)), np.zeros((M, k, n))
@@ -242,7 +278,7 @@ class Descent:
         self.B[:] = alpha.reshape(self.B.shape)
         images = self.problem.grams.matvec(self.B)
         self.F[:] = images.transpose(0, 2, 1)
-        self._settle()
+        _settle(self._rule(), self._state)
 
     def begin(self) -> None:
         """A new stage: time, averages and the subgradients seen start from zero."""
@@ -261,23 +297,22 @@ class Descent:
         iid = self.sampling == "iid"
         order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
         loss, parameter = self.problem.loss.pointwise()
-        rule = (self.q, self.a, self.c, self.lam, R, eta)
-        state = (self.B, self.F, self.quad, self.omega, self.S, self.D, self.W)
+        rule, state = self._rule(float(R), float(eta)), self._state
         for rows, place, some in self._blocks(order):
-            _steps(
-                rows, place, some, *self.samples, loss, parameter, *rule, *state,
-                self.G, self.seen, self.tally,
-            )  # fmt: skip
-        self._settle()
+            _steps(rows, place, some, self.samples, loss, parameter, rule, state)
+        _settle(rule, state)
         if self.rows is not None:
             self.problem.grams.count_rows(self.tally[UPDATES] - before)
         self.epochs, self.stage = self.epochs + 1, self.stage + 1
         if self.stage & (self.stage - 1) == 0:  # 1, 2, 4, 8, …
             self.marks = [self.marks[1], self._sums()]
 
-    def _settle(self) -> None:
-        state = (self.B, self.F, self.quad, self.omega, self.S, self.D, self.W)
-        _settle(self.q, self.a, self.c, *state, self.tally)
+    def _rule(self, R: float = np.inf, eta: float = 0.0) -> Rule:
+        return Rule(self.q, self.a, self.c, self.lam, R, eta)
+
+    @property
+    def _state(self) -> State:
+        return State(*(getattr(self, name) for name in State._fields))
 
     def _blocks(self, order: Array) -> Iterator[tuple[Array, Array, Array]]:
         """Rows of all kernels, where in them to find a sample, and the samples."""
@@ -292,7 +327,7 @@ class Descent:
     @property
     def steepest(self) -> float:
         """L ≥ ‖z‖_{2,q} for every sample: theorems 3 and 4."""
-        _, cost, roots, _ = self.samples
+        cost, roots = self.samples.cost, self.samples.roots
         radius = self.problem.loss.domain(self.problem.y).radius
         return float(np.max(cost * roots * radius))
 

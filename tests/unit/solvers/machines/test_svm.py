@@ -160,7 +160,7 @@ def test_newton_steps_are_charged_to_the_budget(monkeypatch):
         calls.append(1)
         return 10_000
 
-    monkeypatch.setattr(svm, "_newton", dear)
+    monkeypatch.setattr(svm.SMO, "newton", dear)
     y = np.where(rng.uniform(size=70) < 0.5, 1.0, -1.0)
     p = problem("hinge", LINEAR, C=1e4).with_(y=y)
     svm.solve(p, LINEAR, tol=0.0, budget=25_000)
