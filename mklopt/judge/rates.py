@@ -37,7 +37,7 @@ from ..run.loop import solve
 from ..run.trace import Trace
 from ..solvers import Unsupported
 from ..solvers.mirror import lipschitz as gradient_bound
-from ..solvers.steps.proximal_step import OFTEN, lipschitz
+from ..solvers.steps.proximal_step import CERTIFIED_EVERY, lipschitz
 
 Array = np.ndarray
 Constants = dict[str, float]
@@ -296,7 +296,7 @@ def claims() -> dict[str, Claim]:
             "ista",
             fixed,
             60,
-            bounded(lambda t, c: c["L"] * c["R²"] / (2 * t), every=OFTEN),
+            bounded(lambda t, c: c["L"] * c["R²"] / (2 * t), every=CERTIFIED_EVERY),
             forward_constants,
         ),
         Claim(
@@ -306,7 +306,10 @@ def claims() -> dict[str, Claim]:
             "fista",
             {**fixed, "restart": False},
             60,
-            bounded(lambda t, c: 2 * c["L"] * c["R²"] / (t + 1.0) ** 2, every=OFTEN),
+            bounded(
+                lambda t, c: 2 * c["L"] * c["R²"] / (t + 1.0) ** 2,
+                every=CERTIFIED_EVERY,
+            ),
             forward_constants,
         ),
         Claim(

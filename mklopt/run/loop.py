@@ -44,6 +44,7 @@ class Best:
     single: Certificate | None = None  # the one iterate with the smallest gap
 
     def offer(self, found: Certificate) -> None:
+        """Keep what is better than before."""
         if self.primal is None or found.primal < self.primal.primal:
             self.primal = found
         if self.dual is None or found.dual > self.dual.dual:
@@ -53,6 +54,7 @@ class Best:
 
     @property
     def gap(self) -> float:
+        """The relative gap of the best primal and the best dual value."""
         if self.primal is None or self.dual is None:
             return math.inf
         if self.primal.primal < self.dual.dual:  # crossed by rounding: no evidence

@@ -8,6 +8,8 @@ from .trace import Trace
 
 
 class Silent:
+    """Shows nothing."""
+
     def __enter__(self) -> Silent:
         return self
 
@@ -15,7 +17,7 @@ class Silent:
         pass
 
     def show(self, trace: Trace) -> None:
-        pass
+        """Nothing to show."""
 
 
 class Shown(Silent):
@@ -41,6 +43,7 @@ class Shown(Silent):
             self.bar.stop()
 
     def show(self, trace: Trace) -> None:
+        """The newest row of a trace."""
         gap = min(max(trace.last("gap"), 1e-16), 1e6)
         self.first = self.first or max(gap, self.tol * 10)
         whole = math.log(self.first / self.tol)
@@ -56,4 +59,5 @@ class Shown(Silent):
 
 
 def progress(verbose: bool, name: str, tol: float) -> Silent:
+    """A bar, or nothing."""
     return Shown(name, tol) if verbose else Silent()

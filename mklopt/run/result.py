@@ -35,10 +35,23 @@ STATUS = {
 class Result:
     """The best certified point of a run.
 
-    certificate: of this very point, computed afresh at the end, apart from the solver
-    status: one of converged, max_iter, time_limit, stagnated, finished, rounding,
-        stopped, interrupted, failed (`message` says more)
-    choice: what a solver that picks another picked, and why
+    Parameters
+    ----------
+    problem : Problem
+        What was solved.
+    solver : str
+        By which solver.
+    status : str
+        One of converged, max_iter, time_limit, stagnated, finished, rounding, stopped,
+        interrupted, failed.
+    message : str
+        More about the status, where there is more to say.
+    certificate : Certificate
+        Of this very point, computed afresh at the end, apart from the solver.
+    trace : Trace
+        How it was reached.
+    choice : str
+        What a solver that picks another picked, and why.
     """
 
     problem: Problem = field(repr=False)
@@ -74,25 +87,37 @@ class Result:
 
     @property
     def dual(self) -> Array:
+        """α, feasible."""
         return self.certificate.alpha
 
     @property
     def bias(self) -> Any:
+        """The best bias for the primal point."""
         return self.certificate.bias
 
     @property
     def relative_gap(self) -> float:
+        """(primal − dual)/|primal|, certified."""
         return self.certificate.relative_gap
 
     @property
     def converged(self) -> bool:
+        """Whether the gap is at most tol."""
         return self.status == "converged"
 
     def decision(self, test_stack: Any) -> Array:
         """f at new points from their kernels with the training points.
 
-        test_stack: (M, n_test, n): kernel m between test points (rows) and training
-        points (columns), normalized as the training kernels were
+        Parameters
+        ----------
+        test_stack : array (M, n_test, n) or GramStack
+            Kernel m between test points (rows) and training points (columns),
+            normalized as the training kernels were.
+
+        Returns
+        -------
+        array (n_test,) or (n_test, k)
+            The predictions.
         """
         n, M = self.problem.grams.n, self.problem.grams.M
         if hasattr(test_stack, "dense"):
@@ -110,7 +135,13 @@ class Result:
         return f.reshape(K.shape[1], *self.problem.shape[1:]) + self.bias
 
     def save(self, path: str | os.PathLike) -> None:
-        """One NumPy archive, no pickle: the point, the trace, the problem's hash."""
+        """Write the result to one NumPy archive without pickles.
+
+        Parameters
+        ----------
+        path : str or path
+            The file: the point, the trace, the problem's hash.
+        """
         found = self.certificate
         point = {"dual": found.alpha}
         for name in ("weights", "coefficients"):
@@ -129,12 +160,36 @@ class Result:
         write_archive(path, {**point, **trace}, about)
 
     def save_certificate(self, path: str | os.PathLike) -> None:
-        """A file that proves lower ≤ f* ≤ upper; `mklopt verify` checks it exactly."""
+        """Write a file that proves the bounds; `mklopt verify` checks it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
         save_certificate(self.certificate, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike, problem: Problem) -> Result:
-        """A saved result for the problem it belongs to, certified afresh."""
+        """A saved result for the problem it belongs to, certified afresh.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        problem : Problem
+            The problem it belongs to.
+
+        Returns
+        -------
+        Result
+            With a certificate that was computed now.
+
+        Raises
+        ------
+        ValueError
+            If the file is no result, or of another problem.
+        """
         arrays, about = read_archive(path, "result")
         if about.get("problem") != problem.digest():
             raise ValueError(

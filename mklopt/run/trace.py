@@ -26,18 +26,46 @@ WHOLE = ("iteration", "svm_solves", "rounds", "active")
 
 
 class Trace:
-    """One row per certified iterate; columns are arrays: trace.seconds, trace.gap."""
+    """One row per certified iterate; columns are arrays: trace.seconds, trace.gap.
+
+    Parameters
+    ----------
+    columns : dict, optional
+        Columns to begin with; COLUMNS says what there is.
+    **about
+        What describes the run: solver, problem, tol.
+    """
 
     def __init__(self, columns: dict[str, Any] | None = None, **about: Any):
         self._rows = {name: list((columns or {}).get(name, [])) for name in COLUMNS}
         self.about = about  # solver, options, problem: whatever describes the run
 
     def append(self, **row: float) -> None:
+        """Add one row.
+
+        Parameters
+        ----------
+        **row : float
+            A number for every column.
+        """
         for name in COLUMNS:
             self._rows[name].append(float(row[name]))
 
     def last(self, name: str, back: int = 0) -> float:
-        """The newest entry of a column, or the one so many rows before it."""
+        """The newest entry of a column, or one before it.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        back : int
+            How many rows before the newest.
+
+        Returns
+        -------
+        float
+            The entry.
+        """
         return float(self._rows[name][-1 - back])
 
     def __len__(self) -> int:
@@ -68,14 +96,33 @@ class Trace:
         return pd.DataFrame(self.arrays())
 
     def arrays(self) -> dict[str, Array]:
+        """All columns by name."""
         return {name: self[name] for name in COLUMNS}
 
     def save(self, path: str | os.PathLike) -> None:
-        """One NumPy archive, no pickle; written whole or not at all."""
+        """Write one NumPy archive without pickles, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
         write_archive(path, self.arrays(), {"kind": "trace", "about": self.about})
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Trace:
+        """A trace that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Trace
+            The trace.
+        """
         arrays, about = read_archive(path, "trace")
         return cls(read_columns(path, arrays), **about["about"])
 

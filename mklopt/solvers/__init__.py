@@ -27,12 +27,43 @@ def _scan() -> None:
 
 
 def that_can(problem: Problem) -> list[str]:
-    """The names of the solvers that can solve a problem."""
+    """The names of the solvers that can solve a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    list of str
+        Their names.
+    """
     return [name for name, found in solvers().items() if not found.why_not(problem)]
 
 
 def find(name: str, problem: Problem) -> Solver:
-    """A solver by name, or one sentence that names those that can."""
+    """A solver by name.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    problem : Problem
+        What it should solve.
+
+    Returns
+    -------
+    Solver
+        The solver.
+
+    Raises
+    ------
+    ValueError
+        If there is no such solver.
+    Unsupported
+        If it cannot solve the problem; the message names those that can.
+    """
     known = solvers()
     if name not in known:
         near = difflib.get_close_matches(str(name), known, n=1)

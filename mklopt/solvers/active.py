@@ -71,6 +71,7 @@ def promised(problem: Problem) -> float:
     guarantee="the problem of the working set is the whole problem at the end",
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
+    """Working sets and Newton's method; see the top of this file."""
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
     smooth = problem.loss.twice_differentiable
     sharpness = SMOOTH_SHARPNESS if smooth else SHARPNESS

@@ -44,6 +44,11 @@ Array = np.ndarray
 def analytic(
     problem: Problem, *, start: Any = None, accelerate: str | None = "newton"
 ) -> Steps:
+    """Inner problem and analytic step in turn.
+
+    accelerate: "newton" or "anderson" go ahead of the plain steps; None: the plain
+        steps of Algorithm 1
+    """
     yield from alternate(problem, problem.formulation.reweight, start, accelerate)
 
 

@@ -52,6 +52,7 @@ PROGRESS = 0.9  # … in which the gap must fall to this part of itself
     guarantee="that of the solver it picks; switches when progress stalls",
 )
 def auto(problem: Problem, *, start: Any = None) -> Steps:
+    """The solver that the traits point to, and others should it fail."""
     for method, why in plan(problem):
         ended = yield from followed(method.steps(problem, start=start), why)
         start = start if ended is None else ended

@@ -45,6 +45,7 @@ Array = np.ndarray
     guarantee="the objective never rises",
 )
 def composite(problem: Problem, *, start: Any = None) -> Steps:
+    """The two levels of weights in turn."""
     theta, alpha = first_weights(problem, start)
     machine, levels = machine_for(problem, alpha), Levels(problem.formulation)
     across, inside = levels.split(theta)

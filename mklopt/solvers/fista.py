@@ -19,7 +19,7 @@ from typing import Any
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
 from .start import first_coefficients
-from .steps.proximal_step import OFTEN, Forward, begin, checked
+from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin, checked
 
 
 @solver(
@@ -36,12 +36,17 @@ def fista(
     backtracking: bool = True,
     restart: bool = True,
 ) -> Steps:
+    """Accelerated proximal gradient steps.
+
+    backtracking: find L on the way; False: the bound max C · Lip(V') · λ_max(ΣK_m)
+    restart: begin the momentum anew where it points uphill
+    """
     forward = Forward(problem, checked(backtracking))
     W = begin(problem, first_coefficients(problem, start)[0])
     Y, a = W, 1.0
     while True:
         yield forward.iterate(W)
-        for _ in range(OFTEN):
+        for _ in range(CERTIFIED_EVERY):
             new = forward.step(Y)
             uphill = Y.minus(new).inner(new.minus(W)) > 0
             if restart and uphill:

@@ -35,6 +35,7 @@ from .steps.weight_newton import newton
     guarantee="J falls in every step; quadratic convergence near the solution",
 )
 def hessian(problem: Problem, *, start: Any = None) -> Steps:
+    """Newton's method on the simplex."""
     theta, alpha = first_weights(problem, start)
     everything = (tuple(range(problem.grams.M)),)
     yield from newton(Oracle(problem, everything, 1.0, alpha, 1e-5), theta)

@@ -50,6 +50,7 @@ FIRST_SHARPNESS, SHARPEST = 0.1, 1e-8  # the SVM's gap, relative to the whole ga
     guarantee="limit points are optimal for p > 1",
 )
 def interleaved(problem: Problem, *, start: Any = None) -> Steps:
+    """Moves of SMO, and a step in the weights after some of them."""
     reader, grams = RowReader(problem.grams), problem.grams
     dual = problem.loss.quadratic(problem.y, problem.costs)
     assert dual is not None

@@ -19,7 +19,7 @@ from typing import Any
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
 from .start import first_coefficients
-from .steps.proximal_step import OFTEN, Forward, begin, checked
+from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin, checked
 
 
 @solver(
@@ -30,9 +30,10 @@ from .steps.proximal_step import OFTEN, Forward, begin, checked
     guarantee="F(W_t) − F* ≤ L‖W_0 − W*‖²/(2t); the objective never rises",
 )
 def ista(problem: Problem, *, start: Any = None, backtracking: bool = True) -> Steps:
+    """Proximal gradient steps; backtracking: as in fista."""
     forward = Forward(problem, checked(backtracking), relax=0.8)
     W = begin(problem, first_coefficients(problem, start)[0])
     while True:
         yield forward.iterate(W)
-        for _ in range(OFTEN):
+        for _ in range(CERTIFIED_EVERY):
             W = forward.step(W)

@@ -35,6 +35,7 @@ Array = np.ndarray
     guarantee="the dual rises in every step",
 )
 def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
+    """L-BFGS on the dual; memory: how many pairs are kept."""
     grams, formulation = problem.grams, problem.formulation
     y, C = problem.y, problem.costs
 

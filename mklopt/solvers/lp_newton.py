@@ -39,6 +39,7 @@ Array = np.ndarray
     guarantee="the objective never rises",
 )
 def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
+    """Inner problem and some Newton steps in θ in turn."""
     p = problem.formulation.ball
     theta, alpha = first_weights(problem, start)
     machine = machine_for(problem, alpha)

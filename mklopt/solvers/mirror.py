@@ -42,8 +42,8 @@ from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 
 Array = np.ndarray
-CLOSE = 1e-3  # the relative gap at which polishing begins
-OFTEN = 5  # iterates between two averages, for "both"
+POLISHED_GAP = 1e-3  # the relative gap at which polishing begins
+AVERAGED_EVERY = 5  # iterates between two averages, for "both"
 
 
 @solver(
@@ -77,7 +77,7 @@ def mirror(
         slope, s = oracle.slope, rule.length(t, oracle)
         certificate = yield shown.point(oracle, t, s, lam=lam, slope=slope)
         oracle.set_tolerance(certificate)
-        if polish and certificate.relative_gap <= CLOSE:
+        if polish and certificate.relative_gap <= POLISHED_GAP:
             yield from newton(oracle, lam)
         lam = softmax(np.log(np.maximum(lam, 1e-300)) - s * slope, oracle)
 
@@ -110,6 +110,7 @@ class Rule:
         self.L = lipschitz(problem) if step == "lipschitz" else 0.0
 
     def length(self, t: int, oracle: Oracle) -> float:
+        """The length of step t."""
         value = oracle.value
         if value > self.last and self.A > 1:
             self.A = max(0.9 * self.A, 1.0)
@@ -164,6 +165,7 @@ class Yielded:
         self.w = np.zeros((problem.grams.M, problem.grams.n))
 
     def point(self, oracle: Oracle, t: int, s: float, **more: Any) -> Iterate:
+        """The candidate after step t of length s."""
         more |= {"value": oracle.value, "bounds": oracle.bounds, "step": s}
         last = oracle.iterate(**more)
         if self.which == "last":
@@ -172,6 +174,6 @@ class Yielded:
         share = s / self.total if self.total else 1.0  # singletons take no steps
         self.alpha += share * (oracle.alpha - self.alpha)
         self.w += share * (oracle.coefficients() - self.w)
-        if self.which == "both" and t % OFTEN:
+        if self.which == "both" and t % AVERAGED_EVERY:
             return last
         return Iterate(self.alpha.copy(), coefficients=self.w.copy(), info=last.info)

@@ -34,7 +34,7 @@ from ..formulations.norms import dual_exponent
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
 from .steps.dual_improvement import improve as improved
-from .steps.epochs import Descent, epochs, positive
+from .steps.epochs import Descent, epoch_range, positive
 
 Array = np.ndarray
 
@@ -82,7 +82,7 @@ def obscure(
     n, M, options = problem.grams.n, problem.grams.M, (sampling, iterate, improve)
     run = Descent(problem, problem.formulation.strongly_convex, rng, *options, start)
     step = positive(M ** (-2 / run.q) if eta is None else eta, "eta")
-    first, second = epochs(T1, n, "T1"), epochs(T2, n, "T2")
+    first, second = epoch_range(T1, n, "T1"), epoch_range(T2, n, "T2")
     ball = np.inf if R is None else positive(R, "R")
     if start is not None:
         yield run.iterate()

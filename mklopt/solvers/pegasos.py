@@ -13,18 +13,10 @@ Reference: Shalev-Shwartz, Singer and Srebro (2007); Orabona et al. (2012), sect
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from .base import solver, up_to_C
+from .steps.epochs import follow_the_leader
 
-import numpy as np
-
-from ..problem import Problem
-from .base import Steps, solver, up_to_C
-from .steps.dual_improvement import improve as improved
-from .steps.epochs import follow
-
-
-@solver(
+pegasos = solver(
     "pegasos",
     needs={"ball", "strongly_convex"},
     losses={"pointwise"},
@@ -32,19 +24,5 @@ from .steps.epochs import follow
     accuracy=up_to_C(1.0, 1e-2),
     reference="orabona2012",
     guarantee="the mean of T steps is within O(q ln T / (λT)) of the optimum",
-)
-def pegasos(
-    problem: Problem,
-    *,
-    rng: np.random.Generator,
-    start: Any = None,
-    epochs: int | None = None,
-    sampling: str = "iid",
-    iterate: str = "all",
-    improve: Callable | None = improved,
-) -> Steps:
-    """epochs: None, two million steps; the other options are those of obscure.
-
-    A start is shown and then forgotten: the first step multiplies it by 0.
-    """
-    return follow(problem, rng, epochs, sampling, iterate, improve, start)
+    about=__doc__,
+)(follow_the_leader)

@@ -34,6 +34,7 @@ from .steps.cutting_planes import Cuts
     guarantee="finite convergence to any accuracy",
 )
 def silp(problem: Problem, *, start: Any = None) -> Steps:
+    """Inner problem and master program in turn."""
     theta, alpha = first_weights(problem, start)
     machine = machine_for(problem, alpha, sharpness=1e-4)
     cuts = Cuts(problem.grams.M, problem.formulation.ball)

@@ -40,6 +40,7 @@ GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
     guarantee="J falls in every round",
 )
 def simple(problem: Problem, *, start: Any = None) -> Steps:
+    """Reduced gradient descent; see the top of this file."""
     theta, alpha = first_weights(problem, start)
     theta = theta / np.sum(theta)
     machine = machine_for(problem, alpha, sharpness=1e-5)

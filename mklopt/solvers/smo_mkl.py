@@ -46,6 +46,7 @@ from .start import first_dual, first_weights
     guarantee="the dual rises in every move",
 )
 def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
+    """SMO on the dual with Ω*."""
     reader, grams, formulation = (
         RowReader(problem.grams),
         problem.grams,

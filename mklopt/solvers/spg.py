@@ -28,8 +28,8 @@ from .start import first_weights
 from .steps.spectral_descent import descend
 
 Array = np.ndarray
-PAPER = 1e-3  # the gap at which the paper stops
-SHARP = 1e-9  # the precision of machines without P, relative to W
+PAPER_GAP = 1e-3  # the gap at which the paper stops
+PRECISE = 1e-9  # the precision of machines without P, relative to W
 
 
 @solver(
@@ -67,7 +67,7 @@ def spg(
     limits: Any = {"remember": remember, "longest": longest}
     for _ in descend(priced, theta, **limits, **switches):
         certificate = yield priced.machine.iterate()
-        if stop and certificate.gap <= PAPER:
+        if stop and certificate.gap <= PAPER_GAP:
             return
         priced.set_tolerance(certificate)
 
@@ -79,28 +79,34 @@ class Priced:
         self.problem, self.tune = problem, tune
         self.machine = machine_for(problem, alpha, sharpness=1e-2)
         if not tune:
-            self.machine.tol *= 1e3 * SHARP
+            self.machine.tol *= 1e3 * PRECISE
 
     @property
     def noise(self) -> float:
+        """How far a value may be off."""
         return self.machine.tol
 
     @property
     def work(self) -> float:
+        """Of the inner solver, so far."""
         return self.machine.work
 
     def value(self, theta: Array) -> float:
+        """W(θ): one inner problem."""
         self.machine.solve(theta)
         price, self.slope = self.problem.formulation.price(theta)
         return self.machine.J + price
 
     def gradient(self) -> Array:
+        """∇W where W was asked last."""
         return np.asarray(self.slope - 0.5 * self.machine.v**2)
 
     def project(self, theta: Array) -> Array:
+        """The nearest θ ≥ 0."""
         return np.maximum(theta, 0.0)
 
     def sharpen(self) -> None:
+        """Ten times the precision."""
         self.machine.tol *= 0.1
 
     def set_tolerance(self, certificate: Certificate) -> None:

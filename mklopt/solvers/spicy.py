@@ -52,6 +52,14 @@ def spicy(
     gamma_loss: float = 10.0,
     precision: float = 0.1,
 ) -> Steps:
+    """Proximal minimization by Newton's method on the dual.
+
+    schedule: "published", "brisk" or "geometric"; default: published without a start,
+        brisk with one
+    growth: by which factor γ grows, instead of 10
+    gamma, gamma_bias, gamma_loss: the first γ of kernels, bias and predictions
+    precision: how exact the first steps are, as a share of what they move
+    """
     gammas = (gamma, gamma_bias, gamma_loss)
     return proximal_minimization(
         problem, start, schedule, growth, gammas, precision=precision

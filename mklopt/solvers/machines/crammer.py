@@ -59,6 +59,7 @@ class Free:
 
     @classmethod
     def of(cls, problem: Problem, alpha: Array) -> Free:
+        """Those of α, up to rounding."""
         domain = problem.loss.domain(problem.y)
         mass = domain.mass(alpha, problem.costs)
         positive = mass > 1e-13 * problem.costs[:, None]  # less is rounding
@@ -100,10 +101,12 @@ class CrammerMachine(Machine):
     """The inner problem of a loss with k outputs that states its margins."""
 
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
+        """α on one kernel matrix: block-coordinate ascent and Newton steps."""
         return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
 
     @property
     def free(self) -> Free:
+        """Masses between 0 and C."""
         return Free.of(self.problem, self.point)
 
 
@@ -140,6 +143,7 @@ class Ascent:
             self.raise_bias(self._multipliers(self._free(), self.S.T[None]))
 
     def place(self, alpha: Array) -> None:
+        """Take the masses of α."""
         self.mass = np.ascontiguousarray(self.domain.mass(alpha, self.C).T)
         self.mass[self.mass < 0] = 0.0  # rounding
 
@@ -168,6 +172,7 @@ class Ascent:
         return -0.5 * float(np.sum(self.alpha * (self.S.T + self.fixed + self.b)))
 
     def raise_bias(self, by: Array) -> None:
+        """Another b, and the scores with it."""
         self.b = self.b + by
         self.S += by[:, None]
 

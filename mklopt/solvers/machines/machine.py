@@ -58,11 +58,18 @@ class Free(Protocol):
     """The coordinates in which α can move."""
 
     def __len__(self) -> int: ...
-    def reduced(self, slopes: Array) -> Array: ...
-    def lifted(self, step: Array, n: int) -> Array: ...
-    def system(self, K: Array) -> Array: ...
+    def reduced(self, slopes: Array) -> Array:
+        """Slopes of all coordinates, as slopes along the free ones."""
+
+    def lifted(self, step: Array, n: int) -> Array:
+        """A step in the free coordinates, as a change of α."""
+
+    def system(self, K: Array) -> Array:
+        """The curvature along the free coordinates."""
+
     @property
-    def border(self) -> Array | None: ...
+    def border(self) -> Array | None:
+        """What each of them adds to Σα; None without a bias."""
 
 
 class Ascent(Protocol):
@@ -71,11 +78,18 @@ class Ascent(Protocol):
     turn: int  # moves between two Newton steps
     patient: bool  # a turn without a move need not be the end
 
-    def climb(self, tol: float, most: int) -> tuple[int, float]: ...
-    def newton(self, most: int) -> int: ...
+    def climb(self, tol: float, most: int) -> tuple[int, float]:
+        """So many moves at most; their number and the gap."""
+
+    def newton(self, most: int) -> int:
+        """Newton steps; their cost in moves."""
+
     @property
-    def noise(self) -> float: ...
-    def point(self) -> tuple[Array, Any, float]: ...
+    def noise(self) -> float:
+        """A gap that rounding may leave."""
+
+    def point(self) -> tuple[Array, Any, float]:
+        """α, bias and gap."""
 
 
 def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:

@@ -53,6 +53,7 @@ class SmoothMachine(Machine):
     _room: Array = np.zeros((0, 0))
 
     def solve(self, theta: Array, K: Array | None = None) -> Array:
+        """α at θ: Newton steps from where the last solve ended."""
         last, self.theta = self.K, theta
         self.K = self.problem.grams.combine(theta) if K is None else K
         if self.K is last and self.move is None and self.gap <= self.tol:
@@ -114,6 +115,7 @@ class SmoothMachine(Machine):
 
     @property
     def J(self) -> float:
+        """J(θ) from below: the dual value at α."""
         return self.below
 
     def _step(self, foreign: Array | None) -> None:
@@ -188,6 +190,7 @@ class SmoothMachine(Machine):
         return R * scipy.linalg.cho_solve(self._factor, right, check_finite=False)
 
     def sensitivity(self, force: Array) -> Array:
+        """P force, bordered where there is a bias; from the last factor."""
         if self._factor is None:
             assert self.f is not None, "solve first"
             self._refactor(self._root(self.f))
@@ -198,6 +201,7 @@ class SmoothMachine(Machine):
         return found[:, :-1]
 
     def extrapolate(self, move: Array) -> None:
+        """Begin the next solve at β + move, if that is better."""
         self.move = move
 
 

@@ -38,10 +38,12 @@ class SVMMachine(Machine):
     """The inner problem of a loss with a quadratic dual."""
 
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
+        """α on one kernel matrix: SMO and Newton steps."""
         return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
 
     @property
     def free(self) -> Free:
+        """Coordinates off bounds and kinks."""
         dual = self.problem.loss.quadratic(self.problem.y, self.problem.costs)
         assert dual is not None
         room = ON_BOUND * float(np.max(np.abs(self.point), initial=0.0))

@@ -26,12 +26,17 @@ from ..machines.machine import Machine
 
 Array = np.ndarray
 TINY = 1e-300
-CLOSE = 0.5  # the relative gap below which Newton is worth its pass
-MANY = 2000  # kernels above which its linear system is not
-TWICE, FAR = 2, 10.0  # steps on the model of r, and their length in log θ, at most
+NEWTON_GAP = 0.5  # the relative gap below which Newton is worth its pass
+NEWTON_KERNELS = 2000  # kernels above which its linear system is not
+MODEL_STEPS, LONGEST_STEP = (
+    2,
+    10.0,
+)  # steps on the model of r, and their length in log θ, at most
 
 
 class Ahead:
+    """The next θ from θ and its image, by Newton or Anderson, inside a trust region."""
+
     def __init__(self, machine: Machine, method: str | None):
         if method not in ("newton", "anderson", None):
             raise ValueError(
@@ -49,7 +54,12 @@ class Ahead:
         share = share / max(float(np.linalg.norm(share)), TINY)
         target = self.anderson.next(x, image, share)
         smooth = "smooth_dual" in self.machine.problem.formulation.traits
-        if self.method == "newton" and smooth and gap < CLOSE and len(theta) <= MANY:
+        if (
+            self.method == "newton"
+            and smooth
+            and gap < NEWTON_GAP
+            and len(theta) <= NEWTON_KERNELS
+        ):
             target = newton(self.machine, x, image, share, target)
         extra = np.clip(target - image, -3.0, 3.0)
         self.length = float(np.linalg.norm(share * extra))
@@ -73,7 +83,7 @@ def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array)
     inside, formulation = np.ix_(used, used), machine.problem.formulation
     bends = -np.exp(x[used]) * machine.hessian(used) / machine.v[used][:, None] ** 2
     z, v = x.copy(), machine.v.copy()
-    for _ in range(TWICE):
+    for _ in range(MODEL_STEPS):
         by_theta, by_v = formulation.elasticities(np.exp(z), v)
         system = by_theta[inside] + by_v[inside] @ bends - np.eye(len(used))
         try:
@@ -82,7 +92,7 @@ def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array)
             return other
         if not np.all(np.isfinite(step)):
             return other
-        z[used] += np.clip(step, -FAR, FAR)
+        z[used] += np.clip(step, -LONGEST_STEP, LONGEST_STEP)
         v[used] = machine.v[used] * np.exp(np.clip(bends @ (z - x)[used], -3.0, 3.0))
         image = np.log(np.maximum(formulation.reweight(np.exp(z), v), TINY))
     target = other.copy()

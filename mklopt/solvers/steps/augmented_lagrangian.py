@@ -36,7 +36,7 @@ from .loss_terms import smoothed
 
 Array = np.ndarray
 ARMIJO = 0.1
-HALVINGS = 50
+MAX_HALVINGS = 50
 
 
 @dataclass
@@ -48,6 +48,7 @@ class Gammas:
     loss: float
 
     def scaled(self, factor: float) -> Gammas:
+        """All of them times a factor."""
         return Gammas(factor * self.kernels, factor * self.bias, factor * self.loss)
 
 
@@ -84,6 +85,7 @@ class Lagrangian:
         self.penalize(gammas)
 
     def penalize(self, gammas: Gammas) -> None:
+        """Take other γ."""
         self.gammas = gammas
         self.side.gamma = gammas.loss
 
@@ -109,6 +111,7 @@ class Lagrangian:
         return self.at(rho, images)
 
     def at(self, rho: Array, KR: Array) -> Point:
+        """φ, its gradient and its parts at ρ, from K_mρ."""
         x, Kx = self._moved_to(rho, KR)
         square = np.maximum(np.sum(x * Kx, axis=(1, 2)), 0.0)
         s = np.sqrt(square)
@@ -138,6 +141,7 @@ class Lagrangian:
         return out
 
     def prox(self, s: Array) -> Array:
+        """prox of Ω at s, on the working set."""
         whole = self.problem.formulation.prox(self._whole(s), self.gammas.kernels)
         return whole[self.work]
 
@@ -180,7 +184,7 @@ class Lagrangian:
         falls = float(np.sum(point.gradient * delta))
         rounding = 1e-14 * abs(point.value)
         t = self.side.longest(point.rho, delta)
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             rho = point.rho + t * delta
             s = np.sqrt(np.maximum(point.square + 2 * t * cross + t * t * bend, 0.0))
             allowed = point.value + ARMIJO * t * falls + rounding
@@ -223,6 +227,7 @@ class Lagrangian:
         return self.side.residual_cost(point.rho, point.gradient) / max(moved, 1e-300)
 
     def accept(self, point: Point) -> None:
+        """Take the proximal step that a point leads to."""
         x, Kx = self._moved_to(point.rho, point.KR)
         scale, W = point.scale[:, None, None], self.work
         self.bias = self._bias_at(point.rho)

@@ -36,11 +36,12 @@ from ...problem import Problem
 from ...util.compiled import STACK, compiled
 from ..base import Iterate, Steps
 from ..start import first_coefficients
+from .dual_improvement import improve as improved
 
 Array = np.ndarray
 ITERATES = ("last", "average", "suffix")
-SHRINK = 2.0 ** -np.arange(8)
-LARGE = 2**27  # numbers: 1 GB
+MULTIPLES = 2.0 ** -np.arange(8)
+MAX_KEPT = 2**27  # numbers: 1 GB
 BLOCK = 64  # rows fetched at once from a stack that does not keep them
 COUNTS = types.Array(int64, 1, "C", readonly=True)
 NUMBERS, TABLE, CUBE = float64[::1], float64[:, ::1], float64[:, :, ::1]
@@ -212,7 +213,7 @@ def _settle(rule, state):
     tally[SIZE] = _mirror(quad, 1.0, rule.q, rule.a, rule.c, omega)
 
 
-def epochs(given: int | None, n: int, name: str) -> range:
+def epoch_range(given: int | None, n: int, name: str) -> range:
     """So many epochs; None: two million steps, at least five epochs."""
     if given is None:
         return range(max(5, 2_000_000 // n))
@@ -222,6 +223,7 @@ def epochs(given: int | None, n: int, name: str) -> range:
 
 
 def positive(given: float, name: str) -> float:
+    """A positive number, or one sentence."""
     number = isinstance(given, int | float | np.integer | np.floating)
     if isinstance(given, bool) or not number or not given > 0:
         raise ValueError(f"{name} = {given!r}; give a positive number")
@@ -403,13 +405,14 @@ class Descent:
     def _worth(self, alpha: Array) -> float:
         """The dual value at the best of some multiples of α."""
         v = np.sqrt(np.maximum(self.problem.grams.quad(alpha), 0.0))
-        return max(dual_value(self.problem, s * alpha, s * v) for s in SHRINK)
+        return max(dual_value(self.problem, s * alpha, s * v) for s in MULTIPLES)
 
     def point(self) -> Array:
         """The coefficients to show."""
         return self.best() if self.which == "all" else self.coefficients(self.which)
 
     def dual_point(self) -> Array:
+        """α for the dual candidate, improved where that is asked for."""
         alpha = self.dual()
         return self.improve(self.problem, alpha, self.omega) if self.improve else alpha
 
@@ -419,13 +422,24 @@ class Descent:
         return Iterate(self.dual_point, coefficients=self.point, info=info)
 
 
-def follow(problem: Problem, rng: Any, given: int | None, *options: Any) -> Steps:
-    """Steps of length 1/(λt) for so many epochs: pegasos and ufo.
+def follow_the_leader(
+    problem: Problem,
+    *,
+    rng: np.random.Generator,
+    start: Any = None,
+    epochs: int | None = None,
+    sampling: str = "iid",
+    iterate: str = "all",
+    improve: Callable | None = improved,
+) -> Steps:
+    """Steps of length 1/(λt): pegasos and ufo.
 
-    A start, the last of the options, is shown first; the first step forgets it.
+    epochs: how many; None: two million steps; the other options are those of obscure.
+    A start is shown and then forgotten: the first step multiplies it by 0.
     """
-    run = Descent(problem, problem.formulation.strongly_convex, rng, *options)
-    whole = epochs(given, problem.grams.n, "epochs")
+    shape, options = problem.formulation.strongly_convex, (sampling, iterate, improve)
+    run = Descent(problem, shape, rng, *options, start)
+    whole = epoch_range(epochs, problem.grams.n, "epochs")
     if np.any(run.B):
         yield run.iterate()
     for _ in whole:
@@ -438,7 +452,7 @@ def kept_rows(grams: Any) -> Array | None:
 
     Packed triangles and factors are laid out in full while that is small.
     """
-    small = grams.M * grams.n**2 <= LARGE and grams.storage in ("packed", "factors")
+    small = grams.M * grams.n**2 <= MAX_KEPT and grams.storage in ("packed", "factors")
     if grams.storage != "full" and not small:
         return None
     K = grams.full().dense()

@@ -21,12 +21,14 @@ from ...problem import Problem
 from ..machines.linear import System, per_sample
 
 Array = np.ndarray
-FROM_THE_EDGE = 0.99  # of the way to the edge of the domain, a step goes at most
+LONGEST_SHARE = 0.99  # of the way to the edge of the domain, a step goes at most
 DAMPING = 0.1
-TINY = 1e-6
+TINY_GAMMA = 1e-6
 
 
 class Smooth:
+    """L(ρ) of a loss that is twice differentiable: the conjugate itself."""
+
     def __init__(self, problem: Problem):
         self.problem, self.gamma = problem, np.inf
         self.domain = problem.loss.domain(problem.y)
@@ -39,15 +41,17 @@ class Smooth:
         return 0.99 * self.problem.feasible(rho) + 0.01 * centre
 
     def value(self, rho: Array) -> float:
+        """L(ρ)."""
         return -self.problem.dual_loss(rho)
 
     def point(self, rho: Array) -> Array:
+        """f(ρ)."""
         return self.problem.loss.inverse(-rho / self.C, self.problem.y)
 
     def longest(self, rho: Array, step: Array) -> float:
         """V*' is infinite at the edge of the domain: steps end before it."""
         room = self.domain.room(rho, step, self.problem.costs)
-        return min(1.0, FROM_THE_EDGE * room)
+        return min(1.0, LONGEST_SHARE * room)
 
     def residual_cost(self, rho: Array, residual: Array) -> float:
         """What predictions off by the residual cost: ½⟨residual, C V'' residual⟩."""
@@ -70,17 +74,20 @@ class Smooth:
         """Nothing of the loss is a variable of the proximal step."""
 
     def moved(self, rho: Array) -> float:
+        """Predictions are no variables of the step."""
         return 0.0
 
 
 class Kinked:
+    """L(ρ) of a loss with kinks: predictions are variables of the proximal step."""
+
     def __init__(self, problem: Problem, f: Array):
         self.problem, self.f, self.gamma = problem, f, 1.0
         self.C = problem.spread_costs
 
     def inside(self, rho: Array) -> Array:
         """The slopes f asks for, as near to ρ as can be: C may have changed."""
-        kept, self.gamma = self.gamma, TINY * self.gamma
+        kept, self.gamma = self.gamma, TINY_GAMMA * self.gamma
         rho = rho + (self.point(rho) - self.f) / self.gamma
         self.gamma = kept
         return rho
@@ -90,18 +97,22 @@ class Kinked:
         return problem.loss.prox(x, problem.y, self.gamma * problem.costs)
 
     def point(self, rho: Array) -> Array:
+        """f(ρ): the prox of the loss."""
         return self._prox(self.f - self.gamma * rho)
 
     def value(self, rho: Array) -> float:
+        """L(ρ)."""
         f, problem = self.point(rho), self.problem
         losses = float(problem.costs @ problem.loss.value(f, problem.y))
         away = float(np.sum((f - self.f) ** 2)) / (2 * self.gamma)
         return -float(np.sum(rho * f)) - losses - away
 
     def longest(self, rho: Array, step: Array) -> float:
+        """A step may always have its full length."""
         return 1.0
 
     def residual_cost(self, rho: Array, residual: Array) -> float:
+        """What predictions off by the residual cost: ‖residual‖²/(2γ)."""
         return float(np.sum(residual**2)) / (2 * self.gamma)
 
     def newton(self, rho: Array, slope: Array, system: System) -> Array:
@@ -131,6 +142,7 @@ class Kinked:
         return 0.5 * (P + P.transpose(0, 2, 1))
 
     def accept(self, rho: Array) -> None:
+        """Take the predictions of a step."""
         self.f = self.point(rho)
 
     def moved(self, rho: Array) -> float:
@@ -139,4 +151,5 @@ class Kinked:
 
 
 def smoothed(problem: Problem, f: Array) -> Smooth | Kinked:
+    """The form of L that suits the loss."""
     return Smooth(problem) if problem.loss.twice_differentiable else Kinked(problem, f)

@@ -39,6 +39,7 @@ class Orthant:
 
     @property
     def weights(self) -> Array:
+        """θ(t)."""
         return self.t / (1 + self.kappa * self.t)
 
     def of_weights(self, theta: Array) -> Array:
@@ -47,6 +48,7 @@ class Orthant:
 
     @property
     def value(self) -> float:
+        """F(t), from below."""
         return self.machine.J + self.c * float(np.sum(self.t))
 
     @property
@@ -56,9 +58,11 @@ class Orthant:
 
     @property
     def slope(self) -> Array:
+        """∂F/∂t."""
         return self.c - 0.5 * self.machine.v**2 / (1 + self.kappa * self.t) ** 2
 
     def hessian(self, which: Array) -> Array:
+        """∂²F/∂t² for some kernels."""
         bend = 1 + self.kappa * self.t[which]
         B = self.machine.products_of(which) / bend**2
         self._columns = self.machine.sensitivity(B)
@@ -71,7 +75,9 @@ class Orthant:
         self.machine.extrapolate(-self._columns @ step)
 
     def iterate(self, **more: Any) -> Iterate:
+        """α and θ as a candidate."""
         return self.machine.iterate()
 
     def set_tolerance(self, certificate: Certificate) -> None:
+        """Tie the tolerance to the true gap."""
         self.machine.set_tolerance(certificate)

@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 Array = np.ndarray
-ROUNDS, VAIN = 100, 3
-SHARP = 1e-12
+MAX_ROUNDS, PATIENCE = 100, 3
+ZERO = 1e-12
 
 
 def minimum(H: Array, slope: Array, theta: Array, owner: Array | None = None) -> Array:
@@ -37,22 +37,22 @@ def minimum(H: Array, slope: Array, theta: Array, owner: Array | None = None) ->
 
 
 def _pivoted(H: Array, q: Array, E: Array, support: Array) -> Array | None:
-    support, fewest, vain = support.copy(), len(q) + 1, VAIN
+    support, fewest, vain = support.copy(), len(q) + 1, PATIENCE
     size = float(np.max(np.abs(q))) + 1e-300
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         _keep_one(support, q, E)
         solved = _on_support(H, q, E, support)
         if solved is None:
             return None
         z, y = solved
-        low = SHARP * float(np.max(np.abs(z), initial=0.0))
-        wrong = np.where(support, z < -low, y < -SHARP * size)
+        low = ZERO * float(np.max(np.abs(z), initial=0.0))
+        wrong = np.where(support, z < -low, y < -ZERO * size)
         count = int(np.count_nonzero(wrong))
         if count == 0:
             z = np.maximum(z, 0.0)
             return z if len(E) == 0 else z / (E.T @ (E @ z))
         if count < fewest:
-            fewest, vain = count, VAIN
+            fewest, vain = count, PATIENCE
         elif vain > 0:
             vain -= 1
         else:  # one at a time: the last one

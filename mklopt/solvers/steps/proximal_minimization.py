@@ -157,6 +157,7 @@ class Units:
         self.kernels = self.unit / max(1.0, largest)  # published for K_ii of at most 1
 
     def gammas(self, kernels: float, bias: float, loss: float) -> Gammas:
+        """γ from numbers in these units."""
         for name, value in (("", kernels), ("_bias", bias), ("_loss", loss)):
             if not np.all(np.asarray(value) > 0):
                 raise ValueError(f"gamma{name} = {value!r} must be positive")

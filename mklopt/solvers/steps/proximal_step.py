@@ -28,7 +28,7 @@ from ...problem import Problem
 from ..base import Iterate
 
 Array = np.ndarray
-OFTEN = 20  # steps between certificates: ten passes over packed kernels
+CERTIFIED_EVERY = 20  # steps between certificates: ten passes over packed kernels
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,11 @@ class State:
         )
 
     def inner(self, other: State) -> float:
+        """Σ_m ⟨w_m, w'_m⟩."""
         return float(np.vdot(self.B, other.KB))
 
     def minus(self, other: State) -> State:
+        """The difference of two."""
         return State(self.B - other.B, self.KB - other.KB)
 
 
@@ -68,9 +70,11 @@ class Forward:
         return float(C @ loss.value(f, y)), -self.C * loss.gradient(f, y)
 
     def predictions(self, state: State) -> Array:
+        """f without the bias."""
         return np.sum(state.KB, axis=0).reshape(self.problem.shape)
 
     def step(self, at: State) -> State:
+        """One step from a state, with L found on the way."""
         grams, formulation = self.problem.grams, self.problem.formulation
         f = self.predictions(at)
         value, alpha = self.smooth(f)
@@ -95,6 +99,7 @@ class Forward:
             self.L *= 2
 
     def iterate(self, state: State) -> Iterate:
+        """The state and α there as a candidate."""
         _, alpha = self.smooth(self.predictions(state))
         shape = (self.problem.grams.M, *self.problem.shape)
         return Iterate(alpha, coefficients=state.B.reshape(shape))
@@ -113,11 +118,13 @@ def lipschitz(problem: Problem) -> float:
 
 
 def begin(problem: Problem, B: Array) -> State:
+    """A state from coefficients: one product with each kernel."""
     blocks = np.array(B, float).reshape(problem.grams.M, problem.grams.n, -1)
     return State(blocks, np.array(problem.grams.apply(blocks)))
 
 
 def checked(backtracking: Any) -> bool:
+    """True or False, or one sentence."""
     if not isinstance(backtracking, bool):
         raise ValueError(f"backtracking = {backtracking!r}; pass True or False")
     return backtracking

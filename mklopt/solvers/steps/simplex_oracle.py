@@ -55,12 +55,14 @@ from ..start import Start
 from .proximal_minimization import proximal_minimization
 
 Array = np.ndarray
-MOST = 500  # rounds for one λ …
-PATIENT = 50  # … and for q = ∞, before the proximal method takes over
-OFTEN = 10  # steps of Newton's method in it, between two iterates that are shown …
-STEPS = 150  # … and at most
-STEEP = 1e5  # θ_j above this many times the smallest: a silent group
-FLOOR = 1e-12  # a relative gap below which there is only rounding
+MAX_ROUNDS = 500  # rounds for one λ …
+MAX_ROUNDS_SILENT = 50  # … and for q = ∞, before the proximal method takes over
+SHOWN_EVERY = (
+    10  # steps of Newton's method in it, between two iterates that are shown …
+)
+MAX_NEWTON_STEPS = 150  # … and at most
+SILENT_RATIO = 1e5  # θ_j above this many times the smallest: a silent group
+ROUNDING_GAP = 1e-12  # a relative gap below which there is only rounding
 
 
 class Oracle:
@@ -96,11 +98,11 @@ class Oracle:
         """
         self.lam, never = lam, len(self.groups) == 1 or self.q < np.inf
         shown = self.machine.work
-        for count in range(1, MOST + 1):
+        for count in range(1, MAX_ROUNDS + 1):
             self.round()
             if self.apart <= self.wanted:
                 return
-            if not never and (np.any(self.held) or count >= PATIENT):
+            if not never and (np.any(self.held) or count >= MAX_ROUNDS_SILENT):
                 yield from self._finish()
                 return
             if self.machine.work >= shown + 1:
@@ -108,11 +110,11 @@ class Oracle:
                 shown = self.machine.work
 
     def round(self) -> None:
-        """Proposition 3.3, and the machine; for q = ∞ no θ_j grows beyond STEEP."""
+        """Proposition 3.3, and the inner problem; for q = ∞ the θ_j are bounded."""
         if self.rounds and not self._extrapolated:
             self.theta = self.outer.reweight(self.theta, np.sqrt(self._squares))
         if self.q == np.inf:
-            most = STEEP * np.min(self.theta)
+            most = SILENT_RATIO * np.min(self.theta)
             self.held = self.theta > most
             self.theta = np.minimum(self.theta, most)
         self._extrapolated = False
@@ -127,6 +129,7 @@ class Oracle:
 
     @property
     def alpha(self) -> Array:
+        """α of the inner problem."""
         return self.machine.point
 
     @property
@@ -187,6 +190,7 @@ class Oracle:
         return self.lam.reshape(-1, *[1] * (blocks.ndim - 1)) * blocks
 
     def iterate(self, **more: Any) -> Iterate:
+        """α with θ or coefficients as a candidate."""
         info = {"svm_solves": self.machine.solves, "rounds": self.rounds, **more}
         if self.beta is None:
             return Iterate(self.alpha, self.weights, info=info)
@@ -213,10 +217,10 @@ class Oracle:
             best = certificate if best is None else certificate.best_of(best)
             taken = iterate.info.get("svm_solves", 0)
             self.rounds, self.machine.solves = (b + taken for b in before)
-            enough = max(self.wanted, FLOOR * abs(best.primal))
-            if best.gap <= enough or taken >= STEPS:
+            enough = max(self.wanted, ROUNDING_GAP * abs(best.primal))
+            if best.gap <= enough or taken >= MAX_NEWTON_STEPS:
                 break
-            if taken >= shown + OFTEN:
+            if taken >= shown + SHOWN_EVERY:
                 self._adopt(best, factors)
                 yield self.iterate()
                 shown = taken
@@ -227,7 +231,7 @@ class Oracle:
         """α, θ and β of what the proximal method has found."""
         alpha = best.shrink * best.alpha
         v = np.array([np.linalg.norm(L.T @ alpha) for L in factors])
-        least = np.max(v) / STEEP
+        least = np.max(v) / SILENT_RATIO
         self.D, self.held = v**2, v <= least
         self.theta = self.outer.dual_weights(np.maximum(v, least))
         pairs = zip(factors, best.expansion)

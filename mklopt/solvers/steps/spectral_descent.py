@@ -37,21 +37,32 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 Array = np.ndarray
-LEAST = 1e-4  # of the largest: how fast a parameter may leave 0
-SMALL = 1e-8  # steps below it: the gradient is wrong, not the step
+SMALLEST_SCALE = 1e-4  # of the largest: how fast a parameter may leave 0
+SHORTEST_STEP = 1e-8  # steps below it: the gradient is wrong, not the step
 
 
 class Objective(Protocol):
     """W(d), its gradient where W was asked last, and the set."""
 
     @property
-    def noise(self) -> float: ...  # how far a value may be off
+    def noise(self) -> float:
+        """How far a value may be off."""
+
     @property
-    def work(self) -> float: ...  # so far; a search shows a trial for each 1 of it
-    def value(self, d: Array) -> float: ...
-    def gradient(self) -> Array: ...
-    def project(self, d: Array) -> Array: ...
-    def sharpen(self) -> None: ...
+    def work(self) -> float:
+        """So far; a search shows a trial for each 1 of it."""
+
+    def value(self, d: Array) -> float:
+        """W(d)."""
+
+    def gradient(self) -> Array:
+        """∇W where W was asked last."""
+
+    def project(self, d: Array) -> Array:
+        """The nearest point of the set."""
+
+    def sharpen(self) -> None:
+        """Ask the inner solver for more precision."""
 
 
 class Point(NamedTuple):
@@ -97,12 +108,12 @@ def descend(
             if new <= average.level - 1e-4 * t * point.falls + objective.noise:
                 break
             t = parabola(t, new - value, point.falls)
-            if t < SMALL:
+            if t < SHORTEST_STEP:
                 break
             if objective.work >= shown + 1:
                 yield Point(trial, new, objective.gradient(), point.move)
                 shown = objective.work
-        if t < SMALL:
+        if t < SHORTEST_STEP:
             objective.sharpen()
             value, slope = objective.value(d), objective.gradient()
             average, length = Average(value, nonmonotone), first_length(scale * slope)
@@ -141,7 +152,7 @@ def spectral_length(
 
 def by_size(d: Array) -> Array:
     """The metric: each parameter in proportion to its size, and never stuck at 0."""
-    return np.maximum(d / max(float(np.max(d)), 1e-300), LEAST)
+    return np.maximum(d / max(float(np.max(d)), 1e-300), SMALLEST_SCALE)
 
 
 class Average:

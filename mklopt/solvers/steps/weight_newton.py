@@ -18,7 +18,7 @@ from .pivoting import minimum
 from .simplex_oracle import Oracle
 
 Array = np.ndarray
-TINY = 1e-10  # of the largest weight, or of those in its simplex together
+ZERO_WEIGHT = 1e-10  # of the largest weight, or of those in its simplex together
 
 
 def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
@@ -71,7 +71,7 @@ def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
 def _clean(theta: Array, oracle: Oracle | Orthant) -> Array:
     """What is next to nothing is nothing, and every simplex sums to 1."""
     if oracle.owner is None:
-        return np.where(theta < TINY * np.max(theta), 0.0, theta)
+        return np.where(theta < ZERO_WEIGHT * np.max(theta), 0.0, theta)
     theta = theta / oracle.sums(theta)[oracle.owner]
-    theta = np.where(theta < TINY, 0.0, theta)
+    theta = np.where(theta < ZERO_WEIGHT, 0.0, theta)
     return np.asarray(theta / oracle.sums(theta)[oracle.owner])
