@@ -156,7 +156,7 @@ def test_predictions_are_those_of_the_coefficients(loss, storage, monkeypatch):
     dtype = "float32" if storage == "float32" else "float64"
     grams = GramStack(kernels, storage=full, dtype=dtype)
     if storage == "blocks":
-        monkeypatch.setattr(stochastic, "LARGE", 0)
+        monkeypatch.setattr(stochastic, "MAX_KEPT", 0)
         monkeypatch.setattr(stochastic, "BLOCK", 7)
     p = problem(loss, C=10.0, grams=grams)
     run = descent(p)
@@ -173,7 +173,7 @@ def test_every_storage_makes_the_same_run(monkeypatch):
     kernels = np.array([GRAMS.kernel(m) for m in range(GRAMS.M)])
     shown = []
     for large, storage in ((2**27, "full"), (0, "packed")):
-        monkeypatch.setattr(stochastic, "LARGE", large)
+        monkeypatch.setattr(stochastic, "MAX_KEPT", large)
         grams = GramStack(kernels, storage=storage)
         run = descent(problem("multiclass_hinge", grams=grams))
         before = grams.passes
