@@ -62,16 +62,16 @@ def folders() -> list[str]:
 
 def passages(path: Path) -> Iterator[tuple[int, str]]:
     """What people read in a file: line numbers and texts."""
-    text = path.read_text(encoding="utf-8")
+    source = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        yield 1, text
+        yield 1, source
         return
-    tree = ast.parse(text)
+    tree = ast.parse(source)
     joined = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
     parts = {id(part) for node in joined for part in node.values}
-    for node in joined:
-        known = [p.value if isinstance(p, ast.Constant) else "…" for p in node.values]
-        yield node.lineno, "".join(map(str, known))
+    for text in joined:
+        known = [p.value if isinstance(p, ast.Constant) else "…" for p in text.values]
+        yield text.lineno, "".join(map(str, known))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and id(node) not in parts:
             yield node.lineno, node.value if isinstance(node.value, str) else ""
