@@ -1,9 +1,10 @@
-"""README and docs/: every block of code runs, every link and every file is there."""
+"""README, guides and docs/: every block of code runs, all that they name is there."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -20,23 +21,29 @@ def builder() -> ModuleType:
     return module
 
 
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
 build = builder()
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = build.menu()
-EXAMPLES = build.programs(README)
+GUIDES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+TEXTS = [*GUIDES, *(f"docs/{name}.md" for name in PAGES)]
+EXAMPLES = [program for name in GUIDES for program in build.programs(read(name))]
 CERTIFIED = ("tutorial", "extending", "derived-dual", "solvers", "gallery",
              "command-line")  # fmt: skip
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_a_readme_example_runs_and_ends_in_a_certified_gap(program, tmp_path):
+def test_an_example_of_a_guide_runs_and_ends_in_a_certified_gap(program, tmp_path):
     # Products of kernels are not convex: what is certified there is the SVM at d.
     words = "SVM at d:" if "gmkl.solve" in program[-1] else "≤ f* ≤"
     assert words in build.run(program, tmp_path)[-1]
 
 
-def test_the_readme_has_examples():
-    assert len(EXAMPLES) >= 6
+def test_the_guides_have_examples():
+    assert len(build.programs(read("README.md"))) >= 6
+    assert len(build.programs(read("ARCHITECTURE.md"))) == 1
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -60,14 +67,64 @@ def test_every_page_is_in_the_menu_once():
     assert sorted(PAGES) == files
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_file_that_a_page_names_exists(name):
-    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    rooms = "formulations|mklopt|reference|papers|tests|docs"
-    theirs = ("mklopt/solvers/naive.py", "papers/nobody2026/claims.py")  # a reader's
-    for file in re.findall(rf"`((?:{rooms})/[\w/]+\.\w+)`", text):
-        if file not in theirs:
-            assert (ROOT / file).is_file(), file
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_file_that_a_text_names_exists(name):
+    text = read(name)
+    rooms = "formulations|mklopt|reference|papers|tests|docs|benchmarks"
+    theirs = {  # files that a reader may write
+        *("mklopt/solvers/naive.py", "papers/nobody2026/claims.py"),
+        "benchmarks/NAME.py",
+    }
+    named = set(re.findall(rf"`((?:{rooms})/[\w/]+\.\w+)(?:::\w+)?`", text))
+    named |= {f for f in re.findall(r"\]\((?!http)([\w/.]+)\)", text) if name in GUIDES}
+    assert not [file for file in named - theirs if not (ROOT / file).is_file()]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_make_target_that_a_text_names_exists(name):
+    makefile = (ROOT / "Makefile").read_text()
+    lines = re.findall(r"(?:^ {4}|`|```text\n)make ([a-z-]+)", read(name), re.MULTILINE)
+    for target in set(lines):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_layout_in_the_readme_is_the_tree():
+    """Every folder with code is named, and every folder named is there."""
+    layout = read("README.md").split("## Repository layout")[1].split("```")[1]
+    drawn, open_folders = set(), [""]
+    for line in layout.strip().splitlines():
+        found = re.match(r"( *)([\w-]+)/", line)
+        assert found is not None, line
+        depth = len(found[1]) // 2
+        open_folders[depth + 1 :] = [f"{open_folders[depth]}{found[2]}/"]
+        drawn.add(open_folders[-1])
+    rooms = {p.parent for p in (ROOT / "mklopt").rglob("__init__.py")}
+    rooms |= {p.parent for top in ("formulations", "reference")
+              for p in (ROOT / top).rglob("__init__.py")}  # fmt: skip
+    real = {f"{p.relative_to(ROOT)}/" for p in rooms}
+    assert real <= drawn, f"not in the README: {sorted(real - drawn)}"
+    assert not [folder for folder in drawn if not (ROOT / folder).is_dir()]
+
+
+def test_the_version_is_the_same_in_both_places():
+    import mklopt
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == mklopt.__version__
+
+
+def test_the_changelog_has_sections_that_are_known():
+    text = read("CHANGELOG.md")
+    assert re.findall(r"^## \[(.*?)\]", text, re.MULTILINE)[0] == "Unreleased"
+    sections = set(re.findall(r"^### (.*)$", text, re.MULTILINE))
+    assert sections <= {
+        "Added",
+        "Changed",
+        "Deprecated",
+        "Removed",
+        "Fixed",
+        "Security",
+    }
 
 
 # ---- the builder itself -------------------------------------------------------------
