@@ -23,6 +23,7 @@ from mklopt.problem import Problem
 from mklopt.util.tables import plain_table
 
 Array = np.ndarray
+SIZE = (500, 50)  # n, M
 
 
 def ridge_point(K: Array, y: Array, C: float) -> Array:
@@ -59,7 +60,7 @@ def hinge_point(K: Array, y: Array, C: float) -> Array:
 def main() -> None:
     """Certify fixed points of several problems, and build and prove one stack."""
     harness.parser(__doc__).parse_args()
-    n, M = 500, 50
+    n, M = SIZE
     K, y = harness.subset_gaussians(n, M)
     grams, once = GramStack(K), harness.one_pass(K)
     theta = np.full(M, 1 / M)

@@ -23,9 +23,9 @@ def subset_gaussians(n: int, M: int, seed: int = 0) -> tuple[np.ndarray, np.ndar
 def separable(k: int, n: int = 30, seed: int = 0) -> Problem:
     """k classes that one of three kernels separates."""
     rng = np.random.default_rng(seed)
-    y = np.arange(n) % k
+    classes = np.arange(n) % k
     factors = [rng.normal(size=(n, 4)) for _ in range(3)]
-    factors[0] += 4 * np.eye(k, 4)[y]
-    y, loss = (2.0 * y - 1, "hinge") if k == 2 else (y, "multiclass_hinge")
+    factors[0] += 4 * np.eye(k, 4)[classes]
+    loss, y = ("hinge", 2.0 * classes - 1) if k == 2 else ("multiclass_hinge", classes)
     grams = GramStack.from_factors(factors)
     return Problem(grams, y, loss, BlockNorm(1.25), 1.0, bias=False)

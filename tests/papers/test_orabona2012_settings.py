@@ -73,9 +73,12 @@ def test_seconds_are_those_of_one_step(monkeypatch):
     monkeypatch.setattr(settings.time, "process_time", lambda: next(ticks))
     p, made = problem("hinge"), []
     epoch = Descent.epoch
-    monkeypatch.setattr(
-        Descent, "epoch", lambda run, **on: (epoch(run, **on), made.append(run))
-    )
+
+    def counted(run, **options):
+        made.append(run)
+        epoch(run, **options)
+
+    monkeypatch.setattr(Descent, "epoch", counted)
     n, T = p.grams.n, 3 * p.grams.n - 1
     assert settings.seconds_of(p, R=1.0, T=T, rounds=2) == pytest.approx(1 / (3 * n))
     assert len(made) == 2 * 4  # one epoch of stage 1, three of stage 2
