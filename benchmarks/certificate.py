@@ -1,8 +1,9 @@
 """What a certificate costs: `make bench NAME=certificate`.
 
 Times are ratios to one pass over the kernels (harness.py), measured in turns; medians
-of several rounds. The points are optimal to machine precision: what `enclosed` shows
-is the width that rounding alone leaves between lower and upper bound.
+of several rounds. At fixed weights the points are optimal to machine precision: what
+`enclosed` shows there is the width between lower and upper bound that is left to
+rounding alone.
 """
 
 from __future__ import annotations

@@ -80,10 +80,11 @@ def test_spicy_runs_at_every_size_and_is_held_to_its_limits(monkeypatch, capsys)
     monkeypatch.setattr(
         spicy, "problem", lambda n, M, loss: whole(30, min(M, 10), loss)
     )
-    out = run(spicy, monkeypatch, capsys, "--largest", "10")
-    assert "M = 10 done" in out and "M = 40" not in out
-    assert len(re.findall(r"^(pass|FAIL)  ", out, re.MULTILINE)) == 8
-    assert out.count("path of 20") == 2 and "time_limit" not in out
+    for largest, lines in (("10", 4), ("40", 8)):
+        out = run(spicy, monkeypatch, capsys, "--largest", largest)
+        assert "M = 10 done" in out and ("M = 40 done" in out) == (lines == 8)
+        assert len(re.findall(r"^(pass|FAIL)  ", out, re.MULTILINE)) == lines
+        assert out.count("path of 20") == 2 and "time_limit" not in out
 
 
 def test_epochs_are_counted_in_passes():
