@@ -10,7 +10,7 @@ from mklopt.formulations import BlockNorm
 from mklopt.formulations.norms import norm
 from mklopt.judge.rates import start_value, uncertainty
 from mklopt.reference.contract_problems import load
-from mklopt.solvers.steps.epochs import TIME, UPDATES, Descent
+from mklopt.solvers.steps.epochs import NOISE, PULL, TIME, UPDATES, Descent
 from mklopt.tasks.one_vs_rest import kept
 from papers.orabona2012 import settings
 from papers.orabona2012.settings import descent, regret, regret_bound, steepest
@@ -138,6 +138,13 @@ def test_no_subgradient_is_longer_than_L(loss):
         size = np.linalg.norm(g.reshape(len(g), -1), axis=1)
         most = max(most, float(np.max(cost * roots * size)))
     assert 0.5 * steepest(run) < most <= steepest(run) * (1 + 1e-12)
+
+
+def test_the_bound_of_lemma_2_is_read_off_the_run():
+    """2R²s_T + ½ Σ qL_t²/(λt + s_t)."""
+    run = descent(problem("hinge"))
+    run.tally[[PULL, NOISE]] = 3.0, 8.0
+    assert regret_bound(run, R=2.0) == 2 * 4 * 3 + 4
 
 
 @pytest.mark.parametrize("loss", LOSSES)
