@@ -1,6 +1,5 @@
-# make install | test | test-all | certify | lint | bench | bench-certificate | bench-wrappers | bench-spicy |
-#      bench-vskl | bench-spg | bench-obscure | bench-lazy | bench-multiclass | bench-operators | bench-estimators |
-#      contract | papers | docs
+# make install | test | test-all | certify | lint | bench | contract | papers | docs
+#      make bench NAME=spicy ARGS="--largest 1000": one of the files in benchmarks/
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,8 +9,7 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all certify lint bench bench-certificate bench-wrappers bench-spicy bench-vskl \
-        bench-spg bench-obscure bench-lazy bench-multiclass bench-operators bench-estimators contract papers docs clean
+.PHONY: install test test-all certify lint bench contract papers docs clean
 
 install: $(STAMP)
 
@@ -39,10 +37,14 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Competitors live in an environment of their own; those that cannot be installed are left out.
-bench: $(RIVALS)/.installed
-	$(ONE) $(RIVALS)/bin/python -m mklopt.bench_auto $(ARGS)
+# NAME is a file of benchmarks/. Those with other people's solvers run in an environment of their own.
+NAME   := flagship
+BENCH  := $(if $(filter flagship estimators,$(NAME)),$(RIVALS),$(VENV))
 
+bench: $(BENCH)/.installed
+	$(ONE) $(BENCH)/bin/python -m benchmarks $(NAME) $(ARGS)
+
+# Competitors that cannot be installed are left out.
 $(RIVALS)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(RIVALS)
 	$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
@@ -50,36 +52,6 @@ $(RIVALS)/.installed: requirements.lock pyproject.toml
 	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock skglm celer
 	-$(RIVALS)/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock --no-build-isolation torch==2.13.0 MKLpy
 	@touch $@
-
-bench-estimators: $(RIVALS)/.installed
-	$(ONE) $(RIVALS)/bin/python -m mklopt.bench_estimators $(ARGS)
-
-bench-certificate: install
-	$(ONE) $(BIN)/python -m mklopt.bench
-
-bench-wrappers: install
-	$(ONE) $(BIN)/python -m mklopt.bench_wrappers
-
-bench-operators: install
-	$(ONE) $(BIN)/python -m mklopt.bench_operators $(ARGS)
-
-bench-spicy: install
-	$(ONE) $(BIN)/python -m mklopt.bench_spicy $(ARGS)
-
-bench-vskl: install
-	$(ONE) $(BIN)/python -m mklopt.bench_vskl $(ARGS)
-
-bench-spg: install
-	$(ONE) $(BIN)/python -m mklopt.bench_spg $(ARGS)
-
-bench-obscure: install
-	$(ONE) $(BIN)/python -m mklopt.bench_obscure $(ARGS)
-
-bench-lazy: install
-	$(ONE) $(BIN)/python -m mklopt.bench_lazy $(ARGS)
-
-bench-multiclass: install
-	$(ONE) $(BIN)/python -m mklopt.bench_multiclass $(ARGS)
 
 # Claims checked and figures redrawn, all five papers; pages in papers/<key>/README.md. ARGS=--full: their sizes.
 papers: install
@@ -90,7 +62,7 @@ docs: install
 	$(ONE) $(BIN)/python docs/build.py $(ARGS)
 
 contract: install
-	$(ONE) $(BIN)/python -c "from mklopt.reference.contract import main; main()"
+	$(ONE) $(BIN)/python -c "from mklopt.reference.contract_problems import main; main()"
 
 clean:
 	rm -rf $(VENV) $(RIVALS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,20 +1,19 @@
-"""What a certificate costs: `make bench-certificate`.
+"""What a certificate costs: `make bench NAME=certificate`.
 
-Ratios to one pass, K.reshape(M·n, n) @ α over the whole stack in float64, measured in
-the same process, taking turns; medians of several rounds. The rounding width is
-measured at points that are optimal to machine precision, where nothing else is left.
+Times are ratios to one pass over the kernels (harness.py), measured in turns; medians
+of several rounds. At fixed weights the points are optimal to machine precision: what
+`enclosed` shows there is the width between lower and upper bound that is left to
+rounding alone.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import scipy.linalg
-from rich.console import Console
 
+from benchmarks import harness
 from mklopt.certificates.certificate import certify
 from mklopt.certificates.enclosure import enclose
 from mklopt.formulations.fixed_weights import FixedWeights
@@ -25,20 +24,7 @@ from mklopt.problem import Problem
 from mklopt.util.tables import plain_table
 
 Array = np.ndarray
-
-
-def subset_gaussians(n: int, M: int, seed: int = 0) -> tuple[Array, Array]:
-    """Gaussian kernels on random subsets of 20 features, and noisy labels."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 20))
-    K = np.empty((M, n, n))
-    for m in range(M):
-        Z = X[:, rng.choice(20, size=5, replace=False)]
-        square = np.sum(Z**2, axis=1)
-        distance = np.maximum(square[:, None] + square - 2 * Z @ Z.T, 0.0)
-        K[m] = np.exp(-distance / (2 * rng.uniform(0.5, 3.0) ** 2))
-        K[m] = (K[m] + K[m].T) / 2
-    return K, np.sign(X[:, 0] + 0.3 * rng.normal(size=n))
+SIZE = (500, 50)  # n, M
 
 
 def ridge_point(K: Array, y: Array, C: float) -> Array:
@@ -51,12 +37,12 @@ def ridge_point(K: Array, y: Array, C: float) -> Array:
 
 
 def hinge_point(K: Array, y: Array, C: float) -> Array:
-    """The exact dual of the hinge at fixed kernel: libsvm's sets, a linear solve."""
+    """The exact dual of the hinge at fixed kernel: libsvm's active set, one solve."""
     from sklearn.svm import SVC
 
-    machine = SVC(C=C, kernel="precomputed", tol=1e-9).fit(K, y)
+    found = SVC(C=C, kernel="precomputed", tol=1e-9).fit(K, y)
     alpha = np.zeros(len(y))
-    alpha[machine.support_] = machine.dual_coef_[0]
+    alpha[found.support_] = found.dual_coef_[0]
     size = np.abs(alpha)
     free = np.flatnonzero((size > 1e-7 * C) & (size < C * (1 - 1e-7)))
     alpha[size >= C * (1 - 1e-7)] = (C * y)[size >= C * (1 - 1e-7)]
@@ -72,24 +58,14 @@ def hinge_point(K: Array, y: Array, C: float) -> Array:
     return alpha
 
 
-def medians(*functions: Callable[[], object], rounds: int = 15) -> list[float]:
-    """Median times, the functions taking turns so that all see the same machine."""
-    seconds: list[list[float]] = [[] for _ in functions]
-    for _ in range(rounds):
-        for function, record in zip(functions, seconds):
-            start = time.perf_counter()
-            function()
-            record.append(time.perf_counter() - start)
-    return [float(np.median(record)) for record in seconds]
-
-
 def main() -> None:
-    n, M = 500, 50
-    K, y = subset_gaussians(n, M)
-    grams = GramStack(K)
+    """Certify fixed points of several problems, and build and prove one stack."""
+    harness.parser(__doc__).parse_args()
+    n, M = SIZE
+    K, y = harness.subset_gaussians(n, M)
+    grams, once = GramStack(K), harness.one_pass(K)
     theta = np.full(M, 1 / M)
     mixed = grams.combine(theta)
-    flat = K.reshape(M * n, n)
     numbers = ("gap", "enclosed", "enclose", "certify")
     table = plain_table(f"n = {n}, M = {M}; costs in passes", ("problem",), numbers)
     for C in (1.0, 100.0):
@@ -106,10 +82,8 @@ def main() -> None:
             problem = Problem(grams, y, loss, formulation, C)
             alpha = points[loss]
             found = certify(problem, alpha, theta)
-            one, cost, plain = medians(
-                partial(np.matmul, flat, alpha),
-                partial(enclose, found),
-                partial(certify, problem, alpha, theta),
+            one, cost, plain = harness.medians(
+                once, partial(enclose, found), partial(certify, problem, alpha, theta)
             )
             table.add_row(
                 f"{loss}, {formulation.name}, C={C:g}",
@@ -118,16 +92,11 @@ def main() -> None:
                 f"{cost / one:.2f}",
                 f"{plain / one:.2f}",
             )
-    console = Console()
-    console.print(table)
-    one, built = medians(partial(np.matmul, flat, alpha), partial(GramStack, K))
-    start = time.perf_counter()
-    delta = grams.verify_psd()
-    proof = time.perf_counter() - start
-    console.print(
-        f"building the stack: {built / one:.0f} passes; proof of positive semi-"
-        f"definiteness: {proof / one:.0f} passes, largest δ {np.max(delta):.1e}"
-    )
+    one, built = harness.medians(once, partial(GramStack, K))
+    delta, proof = harness.timed(grams.verify_psd)
+    line = f"building the stack: {built / one:.0f} passes; proof of positive semi-"
+    line += f"definiteness: {proof / one:.0f} passes, largest δ {np.max(delta):.1e}"
+    harness.report(harness.console(), "certificate", __doc__, [table], [line])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Estimators beside the unweighted sum and EasyMKL: `make bench-estimators`.
+"""How well the estimators predict: `make bench NAME=estimators`.
 
-Outer folds are shared by all methods, and so are the kernels: those of the estimators
-(kernels/text.py), one Gaussian per view for mfeat, fitted on the samples of a fold for
-training. Whatever a method can choose it chooses by three inner folds of these:
+Beside them the unweighted sum of the kernels and EasyMKL. All methods share the outer
+folds and the kernels: those of the estimators (kernels/text.py), one Gaussian per view
+for mfeat, fitted on the training samples of a fold. Whatever a method can choose, it
+chooses by three inner folds of these samples:
 
     MKL        MKLClassifierCV, MKLRegressor: p in {1, 4/3, 2, ∞} and C
     sum        scikit-learn's SVC (SVR for regression) on the mean of the kernels, C
@@ -13,12 +14,11 @@ Scores are accuracies, R² for regression: means over the outer folds. A differe
 within noise when it is less than two standard errors, those of Nadeau and Bengio (2003)
 for folds that share samples: variance · (1/folds + test/training samples).
 
-    python -m mklopt.bench_estimators --data sonar wdbc --repeats 1
+    python -m benchmarks estimators --data sonar wdbc --repeats 1
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import time
 import warnings
@@ -26,7 +26,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -37,20 +36,20 @@ from sklearn.model_selection import (
 )
 from sklearn.svm import SVC, SVR
 
+from benchmarks import harness
 from benchmarks.rivals import easy_weights
 from mklopt import data, kernels
 from mklopt.estimators.cv import MKLClassifierCV
 from mklopt.estimators.regressor import MKLRegressor
 from mklopt.kernels.text import usual_family
-from mklopt.util import style
-from mklopt.util.tables import markdown, plain_table
+from mklopt.util.tables import plain_table
 
 Array = np.ndarray
 SETS = ("wdbc", "sonar", "ionosphere", "mfeat", "diabetes")
 COSTS = (0.1, 1.0, 10.0, 100.0)
 PS = (1.0, 4 / 3, 2.0, np.inf)
 FOLDS, INNER = 5, 3
-FEW = 400  # samples of mfeat for training: EasyMKL is a quadratic program per class
+TRAINING = 400  # samples of mfeat: EasyMKL solves a quadratic program for each class
 Scores = dict[str, list[float]]
 
 
@@ -80,6 +79,7 @@ def first(K: Array) -> Array:
 
 
 def inner_folds(real: bool) -> Any:
+    """The folds by which a method chooses."""
     kind = KFold if real else StratifiedKFold
     return kind(INNER, shuffle=True, random_state=1)
 
@@ -88,6 +88,7 @@ def inner_folds(real: bool) -> Any:
 
 
 def mkl(K: Array, cross: Array, y: Array, real: bool) -> Array:
+    """Our estimators, the best p and C."""
     models = []
     for p in PS:
         if real:
@@ -105,23 +106,25 @@ def mkl(K: Array, cross: Array, y: Array, real: bool) -> Array:
 
 
 def plain_sum(K: Array, cross: Array, y: Array, real: bool) -> Array:
-    machine = SVR(kernel="precomputed") if real else SVC(kernel="precomputed")
-    found = GridSearchCV(machine, {"C": COSTS}, cv=inner_folds(real))
+    """An SVM on the mean of the kernels, the best C."""
+    svm = SVR(kernel="precomputed") if real else SVC(kernel="precomputed")
+    found = GridSearchCV(svm, {"C": COSTS}, cv=inner_folds(real))
     scale = float(np.std(y)) if real else 1.0
     return scale * found.fit(np.mean(K, 0), y / scale).predict(np.mean(cross, 0))
 
 
 def easy(K: Array, cross: Array, y: Array, real: bool) -> Array:
+    """An SVM on the kernels with the weights of EasyMKL, the best C."""
     classes = np.unique(y)
     rest = classes if len(classes) > 2 else classes[1:]
     margins = []
     for one in rest:
         sign = np.where(y == one, 1.0, -1.0)
         theta = easy_weights(K, sign)
-        machine = GridSearchCV(
+        svm = GridSearchCV(
             SVC(kernel="precomputed"), {"C": COSTS}, cv=inner_folds(False)
         ).fit(np.tensordot(theta, K, 1), sign)
-        margins.append(machine.decision_function(np.tensordot(theta, cross, 1)))
+        margins.append(svm.decision_function(np.tensordot(theta, cross, 1)))
     if len(rest) == 1:
         return np.where(margins[0] > 0, classes[1], classes[0])
     return classes[np.argmax(margins, axis=0)]
@@ -138,10 +141,13 @@ METHODS: dict[str, Callable[..., Array]] = {
 
 
 def outer_folds(found: data.Dataset, repeats: int) -> list[tuple[Array, Array]]:
+    """(training, test) samples, the same for all methods."""
     if found.kind == "real":
         split: Any = RepeatedKFold(n_splits=FOLDS, n_repeats=repeats, random_state=0)
     elif found.name == "mfeat":
-        split = StratifiedShuffleSplit(FOLDS * repeats, train_size=FEW, random_state=0)
+        split = StratifiedShuffleSplit(
+            FOLDS * repeats, train_size=TRAINING, random_state=0
+        )
     else:
         split = RepeatedStratifiedKFold(
             n_splits=FOLDS, n_repeats=repeats, random_state=0
@@ -167,6 +173,7 @@ def compare(name: str, methods: list[str], repeats: int) -> tuple[Scores, float,
 
 
 def score(f: Array, y: Array, real: bool) -> float:
+    """The accuracy, or R² for real targets."""
     if not real:
         return float(np.mean(f == y))
     return 1 - float(np.sum((f - y) ** 2) / np.sum((y - np.mean(y)) ** 2))
@@ -188,24 +195,27 @@ def shown(scores: Scores, method: str, share: float) -> str:
     return f"{np.mean(mine):.3f} ({apart:+.3f} ± {noise(own, mine, share):.3f})"
 
 
-def bars(name: str, scores: Scores, share: float) -> list[str]:
+def requirements(name: str, scores: Scores, share: float) -> list[str]:
+    """MKL must not lose to another method by more than two standard errors."""
     lines = []
     for method, mine in scores.items():
         if method == "MKL" or not mine:
             continue
         apart = float(np.mean(scores["MKL"]) - np.mean(mine))
         least = -2 * noise(scores["MKL"], mine, share)
-        good = "pass" if apart >= least else "FAIL"
-        lines.append(f"{good}  {name}: MKL over {method} {apart:+.3f} ≥ {least:+.3f}")
+        line = f"{name}: MKL minus {method} {apart:+.3f} ≥ {least:+.3f}"
+        lines.append(harness.verdict(apart >= least, line))
     return lines
 
 
+@harness.needs_data
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--repeats", type=style.positive, default=2)
+    """All methods on all data sets."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--repeats", type=harness.positive, default=2)
     parser.add_argument("--data", nargs="+", default=list(SETS), choices=SETS)
     options = parser.parse_args()
-    console, lines = Console(width=110), []
+    console, lines = harness.console(), []
     methods = list(METHODS)
     if importlib.util.find_spec("MKLpy") is None:
         methods.remove("EasyMKL")
@@ -213,19 +223,12 @@ def main() -> None:
     title = f"{FOLDS} folds, {options.repeats} times; MKL minus the other ± its error"
     out = plain_table(title, ("data",), (*methods, "seconds"))
     for name in options.data:
-        try:
-            scores, share, took = compare(name, methods, options.repeats)
-        except data.DataNotFound as missing:
-            raise SystemExit(str(missing)) from None
+        scores, share, took = compare(name, methods, options.repeats)
         cells = [shown(scores, m, share) for m in methods]
         out.add_row(name, *cells, f"{took:.0f}")
-        lines += bars(name, scores, share)
+        lines += requirements(name, scores, share)
         console.print(f"[dim]{name} done[/]")
-    console.print(out)
-    for line in lines:
-        console.print(line, highlight=False)
-    style.FOLDER.mkdir(parents=True, exist_ok=True)
-    (style.FOLDER / "estimators.md").write_text(markdown(out) + "\n")
+    harness.report(console, "estimators", __doc__, [out], lines)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,19 @@
 One pass-time is the time of K.reshape(M·n, n) @ α over the whole stack in full float64
 storage. Ratio = wall time of `solve(problem, "auto", tol=1e-6)`, certificates included,
 over one pass-time of the same process, taken before and after; medians. Building the
-stack is shown apart. Competitors (rivals.py) run once, in the same run, at the gap
-that our certificate finds; "× auto" is their time over that of `auto`.
+stack is shown apart. Competitors (rivals.py) run once, in the same run; their gap is
+what our certificate finds. "× auto" is their time over that of `auto`.
 
 Kernels are Gaussians on subsets of features. M grows by kernels of a fifth of the size
 of the others, which stay out of use; n grows at M = 60. Exponents are slopes of
-log time between the ends; one within 0.1 of its bar is not told from it.
+log time between the ends; 0.1 above the limit still passes, since times are noisy.
 
 Written to figures-out/: bench.md, bench.json, bench.png, bench.pdf.
 
-    python -m mklopt.bench_auto --quick                # n ≤ 500
-    python -m mklopt.bench_auto --rounds 1             # one run, not the median of five
-    python -m mklopt.bench_auto --alone                # without competitors
-    python -m mklopt.bench_auto --sizes 1000x300       # and without growth
+    python -m benchmarks flagship --quick              # n ≤ 500
+    python -m benchmarks flagship --rounds 1           # one run, not the median of five
+    python -m benchmarks flagship --alone              # without competitors
+    python -m benchmarks flagship --sizes 1000x300     # and without growth
 """
 
 from __future__ import annotations
@@ -24,21 +24,17 @@ import argparse
 import gc
 import json
 import math
-import os
-import platform
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.certificate import medians, subset_gaussians
+from benchmarks import harness
+from benchmarks.harness import medians, pass_time, subset_gaussians, verdict
 from benchmarks.rivals import EVERYONE, GOOD, Arena, measure
 from mklopt.formulations import Formulation
 from mklopt.formulations.block_norm import BlockL1
@@ -50,21 +46,17 @@ from mklopt.grams.stack import GramStack
 from mklopt.problem import Problem
 from mklopt.run.loop import solve
 from mklopt.util import style
-from mklopt.util.tables import markdown, plain_table, shown
+from mklopt.util.tables import plain_table, shown
 
 Array = np.ndarray
 TOL = 1e-6
 SIZES = ((200, 10), (500, 100), (2000, 60), (1000, 300))
-WHOLE = (1000, 300)  # where the bars hold as they are; elsewhere twice
+LARGEST = (1000, 300)  # where the limits hold; at n > 200 elsewhere twice as much
 COSTS = (1.0, 100.0)
-MANY, DEEP = (100, 300, 1000, 3000), (250, 500, 1000, 2000)  # M and n
-FEW, FLAT = 60, 200  # … at this M and this n
-SOME, PATIENT = 20.0, 15.0  # seconds for an attempt at least, and times auto's time
+GROWING_M, GROWING_N = (100, 300, 1000, 3000), (250, 500, 1000, 2000)
+FIXED_M, FIXED_N = 60, 200  # while the other one grows
+LEAST_SECONDS, TIMES_AUTO = 20.0, 15.0  # an attempt of a competitor may take either
 SLACK = 0.1  # of a measured exponent
-VERSIONS = (
-    "mklopt", "numpy", "scipy", "numba", "scikit-learn", "cvxpy", "clarabel", "ecos",
-    "scs", "skglm", "celer", "MKLpy",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,11 +70,12 @@ class Case:
 
     @property
     def sparse(self) -> bool:
+        """Whether the formulation leaves kernels unused."""
         return "smooth_dual" not in self.formulation.traits
 
 
 def cases(n: int, M: int) -> list[Case]:
-    """Those with a bar, those that the factor methods take, and two more."""
+    """Those with a limit, those for competitors that take factors, and two more."""
     tenths = [list(part) for part in np.array_split(np.arange(M), min(10, M))]
     found = [Case(LpNorm(p), "hinge", 8.0) for p in (4 / 3, 2.0, 4.0)]
     found += [Case(BlockL1(), "hinge", 15.0), Case(GroupLasso(), "hinge", 15.0)]
@@ -118,6 +111,7 @@ class Row:
 
     @property
     def what(self) -> str:
+        """The problem in words."""
         bias = "" if self.bias else ", no bias"
         return f"{self.formulation}, {self.loss}, C={self.C:g}{bias}"
 
@@ -125,20 +119,15 @@ class Row:
 # ---- measuring ---------------------------------------------------------------
 
 
-def pass_time(K: Array, y: Array, rounds: int = 5) -> float:
-    M, n = K.shape[:2]
-    return medians(partial(np.matmul, K.reshape(M * n, n), y), rounds=rounds)[0]
-
-
 def timed(problem: Problem, K: Array, rounds: int) -> tuple[Any, float, float, float]:
     """auto's result, its median time, the pass-time beside it, and full passes."""
     solve(problem, tol=TOL)  # compiles, and touches the memory
-    begun = problem.grams.passes
+    passes = problem.grams.passes
     found: list[Any] = []
-    before = pass_time(K, problem.y)
+    before = pass_time(K, rounds=5)
     (took,) = medians(lambda: found.append(solve(problem, tol=TOL)), rounds=rounds)
-    one = (before + pass_time(K, problem.y)) / 2
-    return found[-1], took, one, (problem.grams.passes - begun) / rounds
+    one = (before + pass_time(K, rounds=5)) / 2
+    return found[-1], took, one, (problem.grams.passes - passes) / rounds
 
 
 def contest(
@@ -154,7 +143,7 @@ def contest(
     picked = (getattr(result, "choice", "") or result.solver).split(":")[0]
     picked += "" if result.converged else f": {result.status}"
     most = case.most
-    if most is not None and (grams.n, grams.M) != WHOLE:
+    if most is not None and (grams.n, grams.M) != LARGEST:
         most = 2 * most if grams.n > 200 else None
     cost: dict[str, Any] = dict(seconds=own, ratio=own / one, multiple=1.0)
     gap = result.relative_gap
@@ -170,7 +159,8 @@ def contest(
 def competition(
     arena: Arena, about: dict[str, Any], own: float, one: float
 ) -> Iterable[Row]:
-    limit = max(SOME, PATIENT * own)
+    """A row for each competitor that takes the problem."""
+    limit = max(LEAST_SECONDS, TIMES_AUTO * own)
     for rival in EVERYONE:
         if rival.why_not(arena.problem):
             continue
@@ -184,6 +174,7 @@ def competition(
 
 
 def shown_briefly(formulation: Formulation) -> str:
+    """A formulation without its groups."""
     return shown(formulation).replace("groups=…, ", "").replace("()", "")
 
 
@@ -191,10 +182,8 @@ def at_size(n: int, M: int, how: Any, console: Console) -> tuple[list[Row], str]
     """All cases of one size; one stack in memory at a time."""
     K, y = subset_gaussians(n, M)
     GramStack(K)  # touch the memory once
-    begun = time.perf_counter()
-    grams = GramStack(K)
-    build = time.perf_counter() - begun
-    one = pass_time(K, y)
+    grams, build = harness.timed(partial(GramStack, K))
+    one = pass_time(K, rounds=5)
     head = f"n = {n}, M = {M}: one pass {1e3 * one:.1f} ms, "
     head += f"building the stack {build / one:.1f} passes"
     rows = []
@@ -217,6 +206,7 @@ class Growth:
 
     @property
     def exponent(self) -> float:
+        """The slope of log time between the ends."""
         (a, *_, b), (s, *_, t) = self.sizes, self.seconds
         return math.log(t / s) / math.log(b / a)
 
@@ -229,12 +219,13 @@ def more_kernels(n: int, first: int, M: int) -> tuple[Array, Array]:
 
 
 STACKS: dict[str, Callable[[int, int], tuple[Array, Array]]] = {
-    "M": lambda M, first: more_kernels(FLAT, first, M),
-    "n": lambda n, first: subset_gaussians(n, FEW),
+    "M": lambda M, first: more_kernels(FIXED_N, first, M),
+    "n": lambda n, first: subset_gaussians(n, FIXED_M),
 }
 
 
 def growth(axis: str, case: Case, sizes: tuple[int, ...], rounds: int) -> Growth:
+    """Times of auto along one axis."""
     seconds, active = [], []
     for size in sizes:
         K, y = STACKS[axis](size, sizes[0])
@@ -248,19 +239,16 @@ def growth(axis: str, case: Case, sizes: tuple[int, ...], rounds: int) -> Growth
     return Growth(axis, what, sizes, tuple(seconds), tuple(active))
 
 
-# ---- bars --------------------------------------------------------------------
+# ---- requirements ------------------------------------------------------------
 
 
-def bars(rows: list[Row], grown: list[Growth]) -> list[str]:
-    """One line for each thing that was promised: pass or FAIL."""
-    return [*ratio_bars(rows), *rival_bars(rows), *growth_bars(grown)]
+def requirements(rows: list[Row], grown: list[Growth]) -> list[str]:
+    """One line for each thing that is required: pass or FAIL."""
+    return [*ratio_lines(rows), *rival_lines(rows), *growth_lines(grown)]
 
 
-def verdict(good: bool, line: str) -> str:
-    return f"{'pass' if good else 'FAIL'}  {line}"
-
-
-def ratio_bars(rows: list[Row]) -> list[str]:
+def ratio_lines(rows: list[Row]) -> list[str]:
+    """auto takes at most so many pass-times."""
     found = []
     for row in rows:
         if row.who == "auto" and row.most is not None:
@@ -271,8 +259,8 @@ def ratio_bars(rows: list[Row]) -> list[str]:
     return found
 
 
-def rival_bars(rows: list[Row]) -> list[str]:
-    """Sparse: 10 times faster than all that arrive; dense: half the time of SVC."""
+def rival_lines(rows: list[Row]) -> list[str]:
+    """Sparse: 10 times faster than all that reach 1e-3; dense: twice as fast as SVC."""
     there = [r for r in rows if r.who != "auto" and r.gap <= GOOD]
     sparse = [r for r in there if r.sparse]
     dense = [r for r in there if not r.sparse and r.who == "SVC analytic"]
@@ -291,7 +279,8 @@ def rival_bars(rows: list[Row]) -> list[str]:
     return found
 
 
-def growth_bars(grown: list[Growth]) -> list[str]:
+def growth_lines(grown: list[Growth]) -> list[str]:
+    """Time grows at most like M, and like n²."""
     found = []
     for g in grown:
         most = 1.0 if g.axis == "M" else 2.0
@@ -306,6 +295,7 @@ def growth_bars(grown: list[Growth]) -> list[str]:
 
 
 def table(rows: list[Row], title: str) -> Table:
+    """One line for each solver on each problem."""
     numbers = ("ratio", "× auto", "passes", "gap", "factors")
     out = plain_table(title, ("problem", "solver"), numbers)
     out.add_column("", no_wrap=False)
@@ -313,11 +303,11 @@ def table(rows: list[Row], title: str) -> Table:
     for row in rows:
         ours = row.who == "auto"
         late = ">" if math.isinf(row.gap) and not math.isnan(row.ratio) else ""
-        bar = f" (≤ {row.most:g})" if row.most is not None else ""
+        limit = f" (≤ {row.most:g})" if row.most is not None else ""
         out.add_row(
             "" if row.what == what else row.what,
             row.who,
-            late + number(row.ratio) + bar,
+            late + number(row.ratio) + limit,
             "" if ours else late + number(row.multiple),
             number(row.passes),
             "" if not math.isfinite(row.gap) else f"{row.gap:.0e}",
@@ -329,11 +319,13 @@ def table(rows: list[Row], title: str) -> Table:
 
 
 def number(x: float) -> str:
+    """Short, and empty where there is none."""
     return "" if math.isnan(x) else f"{x:.1f}" if x < 100 else f"{x:.0f}"
 
 
 @style.styled
 def draw(rows: list[Row], grown: list[Growth]) -> list:
+    """Ratios, competitors, and growth along both axes."""
     figure, axes = style.panels(4, height=3.4)
     draw_ratios(axes[0], [r for r in rows if r.who == "auto"])
     draw_rivals(axes[1], [r for r in rows if r.who != "auto" and r.gap < 1])
@@ -350,6 +342,7 @@ def draw(rows: list[Row], grown: list[Growth]) -> list:
 
 
 def draw_ratios(axis: Any, rows: list[Row]) -> None:
+    """Pass-times of auto, and the limits."""
     names = list(dict.fromkeys(f"{r.formulation}, {r.loss}" for r in rows if r.most))
     for place, size in enumerate(dict.fromkeys((r.n, r.M) for r in rows if r.most)):
         mine = [r for r in rows if (r.n, r.M) == size and r.most]
@@ -368,6 +361,7 @@ def draw_ratios(axis: Any, rows: list[Row]) -> None:
 
 
 def draw_rivals(axis: Any, rows: list[Row]) -> None:
+    """Gap and time of every competitor."""
     for place, who in enumerate(dict.fromkeys(r.who for r in rows)):
         mine = [r for r in rows if r.who == who]
         look = style.look(place) | {"linestyle": "none"}
@@ -380,44 +374,33 @@ def draw_rivals(axis: Any, rows: list[Row]) -> None:
 
 
 def legend_above(axis: Any) -> None:
+    """A legend above the axis."""
     where = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
     axis.legend(frameon=False, fontsize=7, ncols=3, **where)
 
 
-def write(
-    tables: list[tuple[str, Table]],
-    lines: list[str],
-    rows: list[Row],
-    grown: list[Growth],
-    rounds: int,
+def save_json(
+    rows: list[Row], grown: list[Growth], lines: list[str], rounds: int
 ) -> None:
-    """bench.md for people, bench.json for programs."""
-    about = machine() | {"rounds": str(rounds), "day": time.strftime("%Y-%m-%d")}
-    parts = [f"{name} {value}" for name, value in about.items()]
-    text = [f"Measured with: {', '.join(parts)}.", __doc__.split("\n\n")[1]]
-    for title, one in tables:
-        text += [f"**{title}**", markdown(one)]
-    text += ["\n".join(f"* {line}" for line in lines)]
-    style.FOLDER.mkdir(parents=True, exist_ok=True)
-    (style.FOLDER / "bench.md").write_text("\n\n".join(text) + "\n")
-    data = {
-        "machine": about,
+    """bench.json, for programs."""
+    found = {
+        "machine": harness.machine(),
+        "rounds": rounds,
         "rows": [finite(asdict(row)) for row in rows],
         "growth": [asdict(g) | {"exponent": g.exponent} for g in grown],
-        "bars": lines,
+        "requirements": lines,
     }
-    (style.FOLDER / "bench.json").write_text(
-        json.dumps(data, indent=1, allow_nan=False) + "\n"
-    )
+    harness.write("bench.json", json.dumps(found, indent=1, allow_nan=False))
 
 
 def finite(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows neither NaN nor infinity: null."""
+    """Null for NaN and infinity, which JSON does not know."""
     lost = {k for k, v in row.items() if isinstance(v, float) and not math.isfinite(v)}
     return row | dict.fromkeys(lost)
 
 
 def a_size(text: str) -> tuple[int, int]:
+    """n and M from a word such as 1000x300."""
     n, _, M = text.partition("x")
     if not (n.isdigit() and M.isdigit() and int(n) > 1 and int(M) > 0):
         raise argparse.ArgumentTypeError(f"{text} is not a size such as 1000x300")
@@ -425,60 +408,42 @@ def a_size(text: str) -> tuple[int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    """All sizes, then growth; tables, requirements and figures."""
+    parser = harness.parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="n ≤ 500 only")
     parser.add_argument("--alone", action="store_true", help="without competitors")
     parser.add_argument(
         "--sizes", type=a_size, nargs="+", help="n x M, such as 500x100"
     )
-    parser.add_argument("--rounds", type=style.positive, default=5)
+    parser.add_argument("--rounds", type=harness.positive, default=5)
     options = parser.parse_args()
-    console = Console(width=140)
+    console = harness.console(140)
     rows: list[Row] = []
-    tables: list[tuple[str, Table]] = []
+    tables: list[Table] = []
     sizes = options.sizes or [s for s in SIZES if s[0] <= 500 or not options.quick]
     for n, M in sizes:
         found, head = at_size(n, M, options, console)
         rows += found
-        tables.append((head, table(found, head)))
-        console.print(tables[-1][1])
+        tables.append(table(found, head))
+        console.print(tables[-1])
         gc.collect()
     grown = [] if options.sizes else grows(options)
-    lines = bars(rows, grown)
+    lines = requirements(rows, grown)
     for line in lines:
-        console.print(line, highlight=False, markup=False)
-    write(tables, lines, rows, grown, options.rounds)
+        console.print(line, markup=False)
+    harness.save("bench", __doc__, tables, lines, rounds=options.rounds)
+    save_json(rows, grown, lines, options.rounds)
     draw(rows, grown)
     console.print(f"bench.md, bench.json and bench.png are in {style.FOLDER}/")
 
 
 def grows(how: Any) -> list[Growth]:
     """Time against M, and against n."""
-    grown = [growth("M", Case(GroupLasso(), "hinge"), MANY, how.rounds)]
-    deep = tuple(n for n in DEEP if n <= 500 or not how.quick)
+    grown = [growth("M", Case(GroupLasso(), "hinge"), GROWING_M, how.rounds)]
+    deep = tuple(n for n in GROWING_N if n <= 500 or not how.quick)
     for case in (Case(GroupLasso(), "hinge"), Case(LpNorm(2.0), "hinge")):
         grown.append(growth("n", case, deep, how.rounds))
     return grown
-
-
-def machine() -> dict[str, str]:
-    """What a benchmark ran on: processor, threads, versions."""
-    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    model = [
-        line.split(":")[1].strip() for line in info.split("\n") if "model name" in line
-    ]
-    found = {
-        "processor": model[0] if model else platform.processor() or platform.machine(),
-        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-    for name in VERSIONS:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
 
 
 if __name__ == "__main__":

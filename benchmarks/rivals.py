@@ -1,8 +1,9 @@
 """Other people's solvers on our problems, each at the gap it reaches.
 
-A competitor is a generator of attempts, from loose to tight tolerances; what counts is
-the first attempt whose gap is at most 1e-3, and its own time. It runs in a forked child
-that shares the kernels and is ended at its limit. Gaps are those of our certificate:
+A competitor is a generator of attempts, from loose to tight tolerances. What counts is
+the first attempt whose gap is at most 1e-3, and the time of that attempt alone. It runs
+in a forked process that shares the kernels and is ended at a time limit. Gaps are those
+of our certificate:
 
     SVC analytic   α of libsvm and its weights; hinge, what ½Σu²/θ majorizes
     SVC SILP       its weights, the α of the linear program's multipliers; hinge, ℓ1
@@ -10,8 +11,8 @@ that shares the kernels and is ended at its limit. Gaps are those of our certifi
     skglm, celer   group lasso on Cholesky factors, no bias; α = −C V'(f), since neither
                    returns a dual point (celer has no logistic group lasso; skglm: block
                    coordinate descent, proximal Newton for the logistic loss)
-    EasyMKL        another problem: the value of the machine at its weights, above the
-                   lower bound of the optimum of ours; hinge, weights on the simplex
+    EasyMKL        another problem: the value of the SVM at its weights, above the lower
+                   bound of the optimum of ours; hinge, weights on the simplex
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from mklopt.problem import Problem
 from mklopt.run.loop import solve
 
 Array = np.ndarray
-GOOD = 1e-3  # the gap at which a competitor counts as there
-CONIC = 200  # samples, at most, for the conic solvers
-FACTORS = 1e9  # bytes of factors, at most, beside the kernels
+GOOD = 1e-3  # the gap that a competitor has to reach
+MAX_CONIC_SAMPLES = 200
+MAX_FACTOR_BYTES = 1e9  # beside the kernels
 
 
 class Attempt(NamedTuple):
@@ -64,6 +65,8 @@ class Arena(NamedTuple):
 
 @dataclass(frozen=True)
 class Competitor:
+    """A solver, the package it comes from, and how it is run."""
+
     name: str
     package: str
     why_not: Callable[[Problem], str]  # empty, or why it does not take a problem
@@ -71,13 +74,14 @@ class Competitor:
 
     @property
     def installed(self) -> bool:
+        """Whether its package can be imported."""
         return importlib.util.find_spec(self.package) is not None
 
 
 # ---- libsvm ------------------------------------------------------------------
 
 
-def machine(K: Array, y: Array, C: float, tol: float = 1e-3) -> Array:
+def svc_dual(K: Array, y: Array, C: float, tol: float = 1e-3) -> Array:
     """α of scikit-learn's SVC."""
     from sklearn.svm import SVC
 
@@ -99,7 +103,7 @@ def svc_wrapper(
     """MKL around libsvm: solve, reweight, until the weights change by 1e-3."""
     theta = formulation.weights(np.ones(len(K)))
     while True:
-        alpha = machine(np.tensordot(theta, K, axes=1), y, C, min(stop, 1e-3))
+        alpha = svc_dual(np.tensordot(theta, K, axes=1), y, C, min(stop, 1e-3))
         v = np.sqrt(np.maximum(squares(K, alpha), 0.0))
         new = formulation.reweight(theta, v)
         if np.linalg.norm(new - theta) <= stop * np.linalg.norm(theta):
@@ -117,7 +121,7 @@ def svc_silp(K: Array, y: Array, C: float, stop: float) -> tuple[Array, Array, A
     mean = np.zeros(len(y))
     sums = np.append(np.ones(M), 0.0)[None]
     while True:
-        alpha = machine(np.tensordot(theta, K, axes=1), y, C, min(stop, 1e-3))
+        alpha = svc_dual(np.tensordot(theta, K, axes=1), y, C, min(stop, 1e-3))
         cut = np.sum(np.abs(alpha)) - 0.5 * squares(K, alpha)
         if theta @ cut - floor <= stop * abs(theta @ cut):
             return theta, alpha, mean
@@ -198,7 +202,9 @@ def _conic_attempts(name: str, arena: Arena) -> Iterator[Attempt]:
 
 
 def _small(problem: Problem) -> str:
-    return "" if problem.grams.n <= CONIC else f"n ≤ {CONIC} only"
+    return (
+        "" if problem.grams.n <= MAX_CONIC_SAMPLES else f"n ≤ {MAX_CONIC_SAMPLES} only"
+    )
 
 
 # ---- group lasso on factors --------------------------------------------------
@@ -230,6 +236,7 @@ def lasso_certificate(problem: Problem, X: Array, w: Array) -> Certificate:
 
 
 def skglm_lasso(X: Array, y: Array, loss: str, M: int, C: float, tol: float) -> Array:
+    """w of skglm's group lasso."""
     from skglm.datafits import group
     from skglm.penalties import WeightedGroupL2
     from skglm.solvers import GroupBCD, GroupProxNewton
@@ -247,6 +254,7 @@ def skglm_lasso(X: Array, y: Array, loss: str, M: int, C: float, tol: float) -> 
 
 
 def celer_lasso(X: Array, y: Array, loss: str, M: int, C: float, tol: float) -> Array:
+    """w of celer's group lasso."""
     import celer
 
     alpha, size = 1 / (C * len(y)), X.shape[1] // M
@@ -274,7 +282,9 @@ def _group_lasso(losses: tuple[str, ...], problem: Problem) -> str:
     if problem.loss.name not in losses:
         return f"no group lasso for the {problem.loss.name} loss"
     size = 8.0 * problem.grams.M * problem.grams.n**2
-    return "" if size <= FACTORS else f"its factors take {size / 1e9:.1f} GB more"
+    return (
+        "" if size <= MAX_FACTOR_BYTES else f"its factors take {size / 1e9:.1f} GB more"
+    )
 
 
 # ---- EasyMKL -----------------------------------------------------------------
@@ -345,7 +355,7 @@ def measure(competitor: Competitor, arena: Arena, limit: float) -> Attempt:
 
 @lru_cache
 def warm(competitor: Competitor) -> None:
-    """Let it import and compile off the clock, on problems with six samples."""
+    """Let it import and compile before it is timed, on problems with six samples."""
     rng = np.random.default_rng(0)
     L = rng.normal(size=(2, 6, 6))
     K, y = L @ L.transpose(0, 2, 1), np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])

@@ -36,18 +36,10 @@ from .base import Steps, solver, up_to_C
 from .steps.dual_improvement import improve as improved
 from .steps.epochs import Descent, epoch_range, positive
 
-Array = np.ndarray
-
 
 def published_exponent(M: int) -> float:
     """The block exponent whose dual is q = 2 ln M (at least 2)."""
     return dual_exponent(max(2.0, 2 * float(np.log(M))))
-
-
-def theorem_3(T: Array, q: float, lam: float, R: float, L: float) -> Array:
-    """What E f − f* is at most after T steps, in the paper's units (times ΣC: ours)."""
-    c = (lam * R + L) * np.sqrt(q * (1 + np.log(T)))
-    return np.asarray(c * np.minimum(c / (lam * T), 4 * R / np.sqrt(T)))
 
 
 @solver(

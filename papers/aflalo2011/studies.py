@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.vskl import full_rank, problems
 from mklopt import GramStack, Problem, data, kernels, reference, solve
 from mklopt.claims.items import Scale, study
 from mklopt.formulations import VSKL, BlockNorm, Composite
@@ -25,6 +24,8 @@ from mklopt.formulations.norms import dual_exponent
 from mklopt.solvers.mirror import lipschitz, softmax, width
 from mklopt.solvers.steps.simplex_oracle import Oracle
 from mklopt.tasks.one_vs_rest import OneVsRest, one_vs_rest
+
+from .settings import full_rank, problems
 
 KEY = "aflalo2011"
 Array = np.ndarray

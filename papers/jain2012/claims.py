@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.spg import Task
 from mklopt.claims.items import Finding, Scale, claim, decide
 from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
 from mklopt.gmkl.regularizers import SquaredNorm
@@ -22,7 +21,8 @@ from mklopt.solvers.start import first_weights
 from mklopt.solvers.steps.spectral_descent import descend
 
 from . import studies
-from .studies import KEY, PLAIN
+from .settings import PLAIN, Task
+from .studies import KEY
 
 Array = np.ndarray
 Rows = Any  # a table
@@ -233,7 +233,7 @@ def the_projection_is_applied_once_per_step(
     small = Scale("tiny", scale.seed)  # here searches refuse some trials
     train = studies.pair(small, "wdbc", scale.seed)[0]
     grams = studies.recipe(small).fit(train.X, normalize="unit_trace").grams()
-    task = Task("sum", "wdbc", 1.1, grams, train.y)
+    task = Task(1.1, grams, train.y)
     priced = Counting(task.problem, None, tune=False)
     theta, _ = first_weights(task.problem, None)
     steps = 40

@@ -1,15 +1,9 @@
 """What is measured for Jain et al. (2012): the work of descents over d.
 
-    PGD     projected gradient, the rule of Armijo, machines (SVMs) solved to 1e-9
-    PGD+    PGD whose searches begin near where the last one ended
-    SPG     the paper's method: spectral step ≤ 10 (S), average of Zhang and Hager (N),
-            machines as precise as the step needs (P)
-    SPG*    SPG in our metric, with steps of any length
-
-Problems are those of mklopt/bench_spg.py: sums of unit-trace kernels with C = 1000, to
-a certified relative gap of 1e-3; products of Gaussians with C = 10, to a projected
+Problems and methods are those of settings.py: sums of unit-trace kernels with C = 1000,
+to a certified relative gap of 1e-3; products of Gaussians with C = 10, to a projected
 gradient of 1e-2. p = 1 stands for r(d) = Σd, other p for ½‖d‖_p². Limits are numbers of
-iterates, never seconds; `svm` counts machines.
+iterates, never seconds; `svm` counts the SVMs that were solved ("machines" below).
 """
 
 from __future__ import annotations
@@ -21,8 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.spg import ABLATION, LONGEST, Task
-from benchmarks.spg import METHODS as RUNS
 from mklopt import GramStack, Problem, data, gmkl, kernels, solve
 from mklopt.certificates.certificate import certify
 from mklopt.claims.items import Scale, study
@@ -37,16 +29,10 @@ from mklopt.solvers.spg import Priced
 from mklopt.solvers.start import first_weights
 from mklopt.solvers.steps.spectral_descent import descend
 
+from .settings import ABLATION, METHODS, PLAIN, Task
+
 Array = np.ndarray
 KEY = "jain2012"
-METHODS = {
-    "PGD": RUNS["pgd"],
-    "PGD+": RUNS["pgd+"],
-    "SPG": RUNS["plain"],
-    "SPG*": RUNS["spg"],
-}
-SWITCHES = ("spectral", "nonmonotone", "tune")
-PLAIN: dict[str, Any] = {"scaled": False, "longest": LONGEST}  # as in the paper
 
 
 # ---- data and problems -----------------------------------------------------------
@@ -81,7 +67,7 @@ def distances(A: Array, B: Array, groups: int) -> Array:
 
 def numbers(task: Task, end: Any, cross: Array | None, y: Array | None) -> dict:
     """What a run cost and what it reached."""
-    if task.kind == "product":
+    if not task.is_sum:
         h = end.history
         found = {
             "svm": int(h["svm_solves"][-1]), "steps": len(h["value"]),
@@ -129,7 +115,7 @@ def small_sums(scale: Scale) -> pd.DataFrame:
             grams, cross = fitted.grams(), fitted.cross(test.X)
             about = {"set": name, "split": split, "n": grams.n, "M": grams.M}
             for p in scale.of((1.1, 2.0), (1.1, 1.33, 2.0), (1.1, 1.33, 2.0)):
-                task = Task("sum", name, p, grams, train.y)
+                task = Task(p, grams, train.y)
                 most = scale.of(150, 200, 600)
                 rows += compared(task, METHODS, most, about, cross, test.y)
     return pd.DataFrame(rows)
@@ -146,7 +132,7 @@ def small_products(scale: Scale) -> pd.DataFrame:
             cross = distances(test.X, train.X, family.M)
             about = {"set": name, "split": split, "n": family.n, "M": family.M}
             for p in scale.of((1.0, 2.0), (1.0, 1.33, 2.0), (1.0, 1.1, 1.33, 2.0)):
-                task = Task("product", name, p, family, train.y)
+                task = Task(p, family, train.y)
                 most = scale.of(400, 600, 1500)
                 rows += compared(task, METHODS, most, about, cross, test.y)
     return pd.DataFrame(rows)
@@ -161,7 +147,7 @@ def specialized(scale: Scale) -> pd.DataFrame:
             train, test = pair(scale, name, scale.seed + split)
             fitted = recipe(scale).fit(train.X, normalize="unit_trace")
             grams, cross = fitted.grams(), fitted.cross(test.X)
-            task = Task("sum", name, 1.0, grams, train.y)
+            task = Task(1.0, grams, train.y)
             exact = solve(task.problem, "auto", tol=1e-7).certificate
             bounds = {"low": task.unit * exact.lower, "high": task.unit * exact.upper}
             about = {"set": name, "split": split, "n": grams.n, "M": grams.M, **bounds}
@@ -218,7 +204,7 @@ def large_sums(scale: Scale) -> pd.DataFrame:
         train, grams = large(scale, name)
         about = {"set": name, "n": grams.n, "M": grams.M}
         for p in (1.33, 2.0):
-            task = Task("sum", name, p, grams, train.y)
+            task = Task(p, grams, train.y)
             most = scale.of(150, 150, 300)
             rows += compared(task, ("PGD", "SPG", "SPG*"), most, about, None, None)
     return pd.DataFrame(rows)
@@ -235,7 +221,7 @@ def large_products(scale: Scale) -> pd.DataFrame:
         family = Product(distances(train.X, train.X, scale.of(8, 42, 42)))
         about = {"set": name, "n": family.n, "M": family.M}
         for p in scale.of((1.0, 2.0), (1.0, 1.33, 2.0), (1.0, 1.33, 2.0)):
-            task = Task("product", name, p, family, train.y)
+            task = Task(p, family, train.y)
             most = scale.of(300, 200, 300)
             rows += compared(task, ("PGD", "SPG", "SPG*"), most, about, None, None)
     return pd.DataFrame(rows)
@@ -292,7 +278,7 @@ def paths(scale: Scale) -> pd.DataFrame:
     for name in scale.of(("wdbc",), ("a1a", "sonar"), ("a1a", "sonar")):
         train, grams = large(scale, name)
         for p in scale.of((1.33,), (1.33,), (1.33, 2.0)):
-            task = Task("sum", name, p, grams, train.y)
+            task = Task(p, grams, train.y)
             exact = solve(task.problem, "auto", tol=1e-7).certificate
             about = {"set": name, "p": p, "low": exact.lower, "high": exact.upper}
             for method, on in {"SPG": True, "PGD": False}.items():
@@ -312,7 +298,7 @@ def stops(scale: Scale) -> pd.DataFrame:
         train = pair(scale, name, scale.seed)[0]
         grams = recipe(scale).fit(train.X, normalize="unit_trace").grams()
         for p in (1.0, 1.66, 2.0):
-            task = Task("sum", name, p, grams, train.y)
+            task = Task(p, grams, train.y)
             priced = Priced(task.problem, None, tune=True)
             switches = {"spectral": True, "nonmonotone": True, "tol": 1e-9}
             for row in followed(task, priced, scale.of(100, 150, 500), **switches):
@@ -331,13 +317,14 @@ def components(scale: Scale) -> pd.DataFrame:
     for name in scale.of(("wdbc",), ("liver", "sonar"), small_sets(scale)):
         train = pair(scale, name, scale.seed)[0]
         grams = recipe(scale).fit(train.X, normalize="unit_trace").grams()
+        inputs: dict[str, GramStack | Product]
         inputs = {"sum": grams, "product": Product.from_features(train.X)}
         for kind, p in (("sum", 1.0), ("sum", 2.0), ("product", 1.0), ("product", 2.0)):
-            task = Task(kind, name, p, inputs[kind], train.y)
+            task = Task(p, inputs[kind], train.y)
             about = {"set": name, "kind": kind, "p": p}
             limit = scale.of(300, 250, 600)
             for method in ("PGD", "+S", "+N", "+N+S"):
-                switches = {**PLAIN, **dict(zip(SWITCHES, ABLATION[method]))}
+                switches = {**PLAIN, **ABLATION[method]}
                 end = task.end("spg", max_iter=limit, **switches)
                 found = numbers(task, end, None, None)
                 rows.append({**about, "method": method, **found})
@@ -353,9 +340,9 @@ def components_large(scale: Scale) -> pd.DataFrame:
     for name in large_sets(scale):
         train, grams = large(scale, name)
         for p in (1.33, 2.0):
-            task = Task("sum", name, p, grams, train.y)
+            task = Task(p, grams, train.y)
             for method in ("PGD", "+N+S", "SPG"):
-                on = dict(zip(SWITCHES, ABLATION[method]))
+                on = dict(ABLATION[method])
                 priced = Priced(task.problem, None, tune=on.pop("tune"))
                 begun = time.perf_counter()
                 *_, last = followed(task, priced, scale.of(150, 100, 300), **on)
@@ -391,7 +378,7 @@ def noise(scale: Scale) -> pd.DataFrame:
     for name in small_sets(scale)[:2]:
         train = pair(scale, name, scale.seed)[0]
         grams = recipe(scale).fit(train.X, normalize="unit_trace").grams()
-        task = Task("sum", name, 2.0, grams, train.y)
+        task = Task(2.0, grams, train.y)
         exact = solve(task.problem, "auto", tol=1e-7).certificate
         for kind, level in ((k, v) for k in ("coarse", "random") for v in LEVELS):
             for method in ("SPG", "PGD", "PGD+"):
@@ -438,7 +425,7 @@ def scaling(scale: Scale) -> pd.DataFrame:
         fitted = kernels.subset_gaussians(M).fit(train.X, normalize="unit_trace")
         grams = fitted.grams()
         for method, p in (("SPG", 1.33), ("SPG", 1.66), ("SPG", 2.0), ("PGD", 2.0)):
-            task = Task("sum", name, p, grams, train.y)
+            task = Task(p, grams, train.y)
             problem = task.problem.with_(C=10.0)
             solver, switches = METHODS[method]
             most = scale.of(150, 150, 300)
@@ -474,7 +461,7 @@ def starts(scale: Scale) -> pd.DataFrame:
         train = pair(scale, name, scale.seed)[0]
         family = Product.from_features(train.X)
         for p in (1.0, 2.0):
-            task = Task("product", name, p, family, train.y)
+            task = Task(p, family, train.y)
             for start in range(scale.of(3, 4, 5)):
                 d = scale.rng("starts", name, start).uniform(0, 2, family.M) / family.M
                 for method in ("SPG", "+S", "PGD+"):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.multiclass import toy as synthetic
 from mklopt.claims.items import Scale, figure, table
 from mklopt.util import style
 
 from . import studies
+from .settings import synthetic
 
 KEY = "orabona2012"
 GREY = "0.82"  # of the interval of f*

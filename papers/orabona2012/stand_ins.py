@@ -21,11 +21,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from benchmarks.obscure import quadrants
 from mklopt import GramStack, Problem, data, kernels
 from mklopt.claims.items import Scale
 from mklopt.formulations import BlockNorm
 from mklopt.solvers.steps.epochs import Descent
+
+from .settings import quadrants
 
 Array = np.ndarray
 

@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.multiclass import solved
-from benchmarks.multiclass import toy as synthetic
-from benchmarks.obscure import descent, means, seconds_of
 from mklopt import Problem, one_vs_rest, reference, solve
 from mklopt.claims.items import Scale, study
 from mklopt.formulations import BlockL1, BlockNorm, LpNorm
@@ -22,10 +19,11 @@ from mklopt.formulations.norms import norm
 from mklopt.judge.rates import start_value
 from mklopt.reference.contract_problems import load
 from mklopt.solvers import Unsupported
-from mklopt.solvers.obscure import published_exponent, theorem_3
+from mklopt.solvers.obscure import published_exponent
 from mklopt.solvers.steps.epochs import SIZE, UPDATES, Descent
 
-from . import stand_ins
+from . import settings, stand_ins
+from .settings import descent, means, steepest
 from .stand_ins import Task
 
 Array = np.ndarray
@@ -72,8 +70,8 @@ def regret(scale: Scale) -> pd.DataFrame:
             run.begin()
             for epoch in range(1, scale.of(20, 50, 400) + 1):
                 run.epoch(R=R)
-                lost = run.regret(f, problem.formulation.value(best.norms))
-                rows.append((p, C, epoch, lost, run.regret_bound(R)))
+                lost = settings.regret(run, f, problem.formulation.value(best.norms))
+                rows.append((p, C, epoch, lost, settings.regret_bound(run, R)))
     return pd.DataFrame(rows, columns=["p", "C", "epoch", "regret", "bound"])
 
 
@@ -87,7 +85,8 @@ def expectation(scale: Scale) -> pd.DataFrame:
         best = solve(problem, tol=1e-8).certificate
         run = descent(problem)
         T = np.array(epochs) * grams.n
-        bound = theorem_3(T, run.q, run.lam, run.radius, run.steepest) / run.lam
+        known = (run.q, run.lam, run.radius, steepest(run))
+        bound = settings.theorem_3(T, *known) / run.lam
         for which in ("average", "last"):
             values = means(problem, epochs, seeds, which)
             for (seed, place), value in np.ndenumerate(values):
@@ -108,7 +107,7 @@ def separable(scale: Scale) -> pd.DataFrame:
             for seed in range(scale.of(3, 10, 30)):
                 run = descent(problem, seed)
                 epochs = first_stage(run, 10 * MOST, eta)
-                hard = 2 / eta + run.steepest**2
+                hard = 2 / eta + steepest(run) ** 2
                 bounds = (run.q * hard * least**2, eta * hard * least)
                 found = (run.tally[UPDATES], printed_radius(run), run.separated)
                 rows.append((p, eta, seed, least, most, epochs, *found, *bounds))
@@ -138,7 +137,7 @@ def _rivalry(run: Descent, rival: Any, eta: float) -> tuple[float, float, float]
     often = np.abs(run.G[np.arange(len(y)), y])  # updates at each sample
     f = np.sum(run.problem.grams.apply(found.expansion), axis=0)
     paid = float(often @ run.problem.loss.value(f, y))
-    size = norm(found.norms, run.p) * np.sqrt(run.q * (2 / eta + run.steepest**2))
+    size = norm(found.norms, run.p) * np.sqrt(run.q * (2 / eta + steepest(run) ** 2))
     bound = size**2 + paid + size * np.sqrt(paid)
     return float(rival.problem.costs[0]), float(np.sum(often)), bound
 
@@ -179,7 +178,7 @@ def noise(scale: Scale) -> pd.DataFrame:
             epochs = geometric(scale.of(16, 64, 256), 5)
             values = means(problem, epochs, scale.of(5, 10, 20))
             T = np.array(epochs) * n
-            c = run.q * run.steepest**2
+            c = run.q * steepest(run) ** 2
             for (seed, place), value in np.ndenumerate(values):
                 at = (F, name, p, seed, int(T[place]), run.lam * value, c)
                 rows.append((*at, run.lam * best.lower, run.lam * best.upper))
@@ -223,8 +222,8 @@ def sparsity(scale: Scale) -> pd.DataFrame:
 @study(KEY)
 def synthetic_weights(scale: Scale) -> pd.DataFrame:
     """Kernel weights of the problem of section 5.2: one by one, jointly, by OBSCURE."""
-    problem = synthetic(scale.of(90, 300, 300), seed=scale.seed)
-    together, apart = solved(problem)
+    problem = settings.synthetic(scale.of(90, 300, 300), seed=scale.seed)
+    together, apart = settings.solved(problem)
     shares = {f"class {c + 1} against the rest": w for c, w in enumerate(apart.weights)}
     shares["all classes at once"] = together.weights
     near = problem.with_(formulation=BlockNorm(1.0001))
@@ -541,7 +540,7 @@ def step_cost(scale: Scale) -> pd.DataFrame:
         for k in (3, 10):  # classes: those beyond are joined with the last one
             y = np.minimum(task.y, k - 1)
             problem = task.problem(1.25, 100.0).with_(y=y)
-            took, _ = seconds_of(problem, 1e-3, scale.of(4000, 6000, 20000))
+            took = settings.seconds_of(problem, 1e-3, scale.of(4000, 6000, 20000))
             rows.append((n, k, took))
     return pd.DataFrame(rows, columns=["n", "k", "seconds_per_step"])
 

@@ -101,7 +101,7 @@ def touched(scale: Scale) -> pd.DataFrame:
             point = lagrangian.enter(work, rho)
             before = grams.passes
             lagrangian.newton(point)
-            steps[name] = (grams.passes - before, lagrangian._direction(point))
+            steps[name] = (grams.passes - before, lagrangian.direction(point))
         size = float(np.linalg.norm(steps["all"][1]))
         off = {
             name: float(np.linalg.norm(steps[name][1] - steps["all"][1])) / size

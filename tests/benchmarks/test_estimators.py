@@ -21,10 +21,14 @@ def test_noise_is_the_spread_of_differences_with_shared_samples():
 
 def test_a_clear_loss_fails_and_a_small_one_does_not():
     good, bad = [0.9, 0.91, 0.9, 0.89], [0.7, 0.72, 0.71, 0.7]
-    assert bench.bars("x", {"MKL": bad, "sum": good}, 0.25)[0].startswith("FAIL")
-    assert bench.bars("x", {"MKL": good, "sum": bad}, 0.25)[0].startswith("pass")
+    assert bench.requirements("x", {"MKL": bad, "sum": good}, 0.25)[0].startswith(
+        "FAIL"
+    )
+    assert bench.requirements("x", {"MKL": good, "sum": bad}, 0.25)[0].startswith(
+        "pass"
+    )
     close = {"MKL": [0.90, 0.80], "sum": [0.80, 0.91], "EasyMKL": []}
-    assert [line[:4] for line in bench.bars("x", close, 0.25)] == ["pass"]
+    assert [line[:4] for line in bench.requirements("x", close, 0.25)] == ["pass"]
 
 
 def test_kernels_of_a_fold_see_its_training_samples_only():
@@ -49,5 +53,5 @@ def test_it_runs_from_end_to_end(monkeypatch, tmp_path, capsys):
     bench.METHODS["EasyMKL"] = bench.plain_sum  # taken out again where MKLpy is not
     bench.main()
     out = capsys.readouterr().out
-    assert "twonorm: MKL over sum" in out
+    assert "twonorm: MKL minus sum" in out
     assert "| twonorm |" in (tmp_path / "estimators.md").read_text()

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.vskl import full_rank
 from mklopt import GramStack, Problem, reference, solve
 from mklopt.formulations import VSKL
 from mklopt.judge.rates import mirror_bound
 from mklopt.solvers.mirror import width
 from mklopt.solvers.steps.simplex_oracle import Oracle
+from papers.aflalo2011.settings import full_rank
 
 INF = float("inf")
 

@@ -1,18 +1,18 @@
-"""Slips in the formulas of Orabona et al. (2012) that tests/unit/test_obscure.py does
-not show; papers/ERRATA.md lists them all."""
+"""Slips in the formulas of Orabona et al. (2012); papers/ERRATA.md lists them all.
+
+Others are shown by tests/unit/solvers/test_obscure.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from benchmarks.obscure import descent
 from mklopt import GramStack, Problem, reference
 from mklopt.certificates.certificate import certify
 from mklopt.formulations import BlockL1, BlockNorm
 from mklopt.judge.rates import uncertainty
-from mklopt.solvers.obscure import theorem_3
 from mklopt.solvers.steps.epochs import SIZE, UPDATES
+from papers.orabona2012.settings import descent, steepest, theorem_3
 
 Array = np.ndarray
 
@@ -138,16 +138,16 @@ def test_theorem_3_says_nothing_for_an_infinite_R():
     p = problem(form=BlockNorm(1.5), C=0.05)
     run = descent(p)
     T = p.grams.n * 256
-    assert np.isinf(theorem_3(np.array([T]), run.q, run.lam, np.inf, run.steepest))
+    assert np.isinf(theorem_3(np.array([T]), run.q, run.lam, np.inf, steepest(run)))
     values = []
     for seed in range(10):
         run = descent(p, seed)
         for _ in range(256):
             run.epoch()
-            assert 0 < run.tally[SIZE] <= run.steepest / run.lam
+            assert 0 < run.tally[SIZE] <= steepest(run) / run.lam
         mean = run.coefficients("average")
         values.append(certify(p, np.zeros(p.shape), coefficients=mean).primal)
-    c = 2 * run.steepest
+    c = 2 * steepest(run)
     bound = run.q * c**2 * (1 + np.log(T)) / (2 * run.lam * T)
     star = reference.solve(p, tol=1e-8)
     off = run.lam * (np.array(values)[:, None] - star.lower)
@@ -179,7 +179,7 @@ def test_theorem_4_counts_updates_not_steps():
     run, eta = descent(p), 10.0
     while not run.separated:
         run.epoch(eta=eta)
-    factor = run.q * (2 / eta + run.steepest**2)
+    factor = run.q * (2 / eta + steepest(run) ** 2)
     assert run.tally[UPDATES] <= factor * least**2
     assert run.epochs * p.grams.n > factor * most**2
 

@@ -326,27 +326,6 @@ class Descent:
             rows = np.ascontiguousarray(self.problem.grams.rows(some), dtype=float)
             yield rows, np.arange(len(some)), some
 
-    @property
-    def steepest(self) -> float:
-        """L ≥ ‖z‖_{2,q} for every sample: theorems 3 and 4."""
-        cost, roots = self.samples.cost, self.samples.roots
-        radius = self.problem.loss.domain(self.problem.y).radius
-        return float(np.max(cost * roots * radius))
-
-    def regret_bound(self, R: float) -> float:
-        """Lemma 2: Σ g_t(w_t) − g_t(u) is at most this for all ‖u‖_{2,p} ≤ R."""
-        return 2 * R**2 * self.tally[PULL] + 0.5 * float(self.tally[NOISE])
-
-    def regret(self, f: Array, penalty: float) -> float:
-        """Σ g_t(w_t) − g_t(u) of this stage, u given by its predictions and Ω(u).
-
-        For squared norms (a = 0, c = 1), as the lemma is.
-        """
-        values = self.problem.loss.value(f, self.problem.y)
-        theirs = float(np.sum(self.seen * self.samples[1] * values))
-        theirs += float(self.tally[TIME]) * self.lam * penalty
-        return float(self.tally[PAID]) - theirs
-
     # ---- what it can show -----------------------------------------------------------
 
     def coefficients(self, which: str) -> Array:

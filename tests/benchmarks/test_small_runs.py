@@ -1,0 +1,152 @@
+"""Each benchmark from end to end on small problems: what it prints, what can fail."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks import (
+    certificate,
+    epochs,
+    harness,
+    multiclass,
+    operators,
+    spicy,
+    streaming,
+    wrappers,
+)
+from mklopt import GramStack, Problem, certify, data
+from mklopt.formulations import FixedWeights, GroupLasso, LpNorm
+from mklopt.util import style
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    """Benchmarks write here."""
+    monkeypatch.setattr(style, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def run(bench, monkeypatch, capsys, *words: str) -> str:
+    """What a benchmark prints."""
+    monkeypatch.setattr(sys, "argv", ["bench", *words])
+    bench.main()
+    return capsys.readouterr().out
+
+
+# ---- certificate -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_the_points_of_the_certificate_benchmark_are_optimal(loss, C):
+    K, y = harness.subset_gaussians(40, 3)
+    theta = np.full(3, 1 / 3)
+    grams = GramStack(K)
+    point = {"hinge": certificate.hinge_point, "squared": certificate.ridge_point}
+    alpha = point[loss](grams.combine(theta), y, C)
+    problem = Problem(grams, y, loss, FixedWeights(theta), C)
+    assert 0 <= certify(problem, dual=alpha, weights=theta).relative_gap <= 1e-12
+
+
+def test_the_cost_of_a_certificate_is_shown(monkeypatch, capsys, folder):
+    small, medians = harness.subset_gaussians(30, 3), harness.medians
+    monkeypatch.setattr(harness, "subset_gaussians", lambda n, M: small)
+    monkeypatch.setattr(harness, "medians", lambda *f: medians(*f, rounds=1))
+    monkeypatch.setattr(certificate, "SIZE", (30, 3))
+    out = run(certificate, monkeypatch, capsys)
+    assert out.count("GroupLasso, C=") == 2 and "building the stack:" in out
+    assert "| squared, FixedWeights, C=1 |" in (folder / "certificate.md").read_text()
+
+
+# ---- single solvers --------------------------------------------------------------
+
+
+def test_wrappers_stand_beside_svc():
+    table = wrappers.table(40, 4, [(2.0, 1.0)], ["analytic", "lp_newton"])
+    solvers = list(table.columns[1].cells)
+    gaps = [float(str(cell)) for cell in table.columns[6].cells]
+    assert solvers == ["SVC", "analytic", "lp_newton"]
+    assert max(gaps[1:]) <= 1e-6 < gaps[0] < 0.1
+    assert all(float(str(cell)) > 0 for cell in table.columns[2].cells)
+
+
+def test_spicy_runs_at_every_size_and_is_held_to_its_limits(monkeypatch, capsys):
+    monkeypatch.setattr(spicy, "SIZES", (5, 10, 40))
+    whole = spicy.problem
+    monkeypatch.setattr(
+        spicy, "problem", lambda n, M, loss: whole(30, min(M, 10), loss)
+    )
+    for largest, lines in (("10", 4), ("40", 8)):
+        out = run(spicy, monkeypatch, capsys, "--largest", largest)
+        assert "M = 10 done" in out and ("M = 40 done" in out) == (lines == 8)
+        assert len(re.findall(r"^(pass|FAIL)  ", out, re.MULTILINE)) == lines
+        assert out.count("path of 20") == 2 and "time_limit" not in out
+
+
+def test_epochs_are_counted_in_passes():
+    lines = epochs.cost(60, k=3, M=2, rounds=2)
+    assert [line.split()[2] for line in lines] == ["1,", "2,"]
+    updates = [int(re.findall(r"(\d+)% updates", line)[0]) for line in lines]
+    assert min(updates) > 80  # labels without a pattern
+
+
+def test_the_batch_solver_on_a_small_mfeat(monkeypatch):
+    """The table, with two random views in place of the real ones."""
+    rng = np.random.default_rng(2)
+    y = np.arange(50) % 3
+    X = {f"view {m}": rng.normal(size=(50, 2)) + y[:, None] for m in range(2)}
+    toy = data.Dataset("toy", np.hstack(list(X.values())), y, X, "classes")
+    monkeypatch.setattr(data, "load", lambda name: toy)
+    table = multiclass.batch(1e-6)
+    gaps = [float(str(cell)) for cell in table.columns[2].cells]
+    assert len(gaps) == 18 and max(gaps) <= 1e-6
+
+
+# ---- kernels on the fly ----------------------------------------------------------
+
+
+@pytest.fixture
+def images(monkeypatch):
+    """Images of ten digits that are easy to tell apart."""
+    rng = np.random.default_rng(4)
+    y = np.arange(120) % 10
+    X = np.clip(60.0 * y[:, None] + 50 * rng.normal(size=(120, 784)), 0, 255)
+    digits = data.Dataset("digits", X, y, kind="classes")
+    monkeypatch.setattr(data, "load", lambda name: digits)
+
+
+def test_on_the_fly_and_in_memory_are_compared(images, monkeypatch, capsys):
+    monkeypatch.setattr(streaming, "alone", streaming.run)
+    monkeypatch.setattr(streaming, "RUNS", {"analytic": {"tol": 1e-6}})
+    words = ("--samples", "100", "--cache", "90kB")
+    out = run(streaming, monkeypatch, capsys, *words)
+    assert "pass  analytic: objectives differ by" in out and "FAIL" not in out
+    assert "packed" in out and "lazy" in out
+    stored, lazy = (streaming.run(60, "analytic", cache) for cache in (None, "0"))
+    lazy.primal *= 1 + 1e-8
+    assert streaming.comparison(stored, lazy).startswith("FAIL")
+
+
+# ---- operators -------------------------------------------------------------------
+
+
+def test_slow_operators_are_named(monkeypatch, capsys):
+    chosen = {"quick": LpNorm(2.0), "slow": GroupLasso()}
+    monkeypatch.setattr(operators, "cases", lambda M: chosen)
+    monkeypatch.setattr(
+        operators, "measured", lambda f, M: [25.0 if f == GroupLasso() else 1.0] * 5
+    )
+    out = run(operators, monkeypatch, capsys, "--kernels", "7")
+    assert "M = 7" in out and "FAIL  formulations above 20 ms: slow" in out
+
+
+def test_every_operator_is_called_after_a_first_time():
+    called: list[int] = []
+    assert operators.best_of(lambda: called.append(1), times=3) >= 0
+    assert len(called) == 4
+    assert len(operators.measured(LpNorm(2.0), 4)) == len(operators.OPERATORS)
+    assert {"LpNorm", "owl, derived", "log_barrier"} <= set(operators.cases(10))
