@@ -64,7 +64,7 @@ class _Finder(MetaPathFinder, Loader):
             {
                 k: v
                 for k, v in vars(importlib.import_module(now)).items()
-                if k[:2] != "__"
+                if k[:2] != "__" or k == "__getattr__"
             }
         )
 

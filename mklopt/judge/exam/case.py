@@ -140,8 +140,8 @@ class Case:
             return self.given.weights
         B = self.given.coefficients
         assert B is not None
-        squares = np.einsum("m...,m...->m", B, self.problem.grams.apply(B))
-        u = np.sqrt(np.maximum(squares, 0.0))
+        squares = B * self.problem.grams.apply(B)
+        u = np.sqrt(np.maximum(squares.reshape(len(B), -1).sum(axis=1), 0.0))
         return np.divide(u, self.v, out=np.zeros_like(u), where=self.v > 1e-300)
 
     @cached_property
