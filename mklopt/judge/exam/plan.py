@@ -203,13 +203,14 @@ def _usual(kind: type[Formulation], M: int) -> Formulation:
 def find_solver(given: Any) -> Any:
     """A solver from "module:name", from the name of one of ours, or as it is."""
     if isinstance(given, str):
-        given = _imported(given) if ":" in given else _registered(given)
+        given = _imported(given) if ":" in given else solvers().get(given, given)
     if isinstance(given, Solver):
         return given
     if not callable(given):
         raise ValueError(
-            f"{given!r:.40} is no solver; give a generator function of "
-            "iterates, or a function problem → (weights, dual) or → weights"
+            f"{given!r:.40} is no solver; give a generator function of iterates, a "
+            "function problem → (weights, dual) or → weights, its module:name, or the "
+            f"name of one of ours: {', '.join(solvers())}"
         )
     try:
         inspect.signature(given).bind(None)
@@ -225,16 +226,6 @@ def find_solver(given: Any) -> Any:
 def name_of(solver: Any) -> str:
     """What a solver is called in a report."""
     return getattr(solver, "name", getattr(solver, "__name__", type(solver).__name__))
-
-
-def _registered(name: str) -> Solver:
-    known = solvers()
-    if name not in known:
-        raise ValueError(
-            f"{name!r} is neither module:name nor one of our solvers: "
-            + ", ".join(known)
-        )
-    return known[name]
 
 
 def _imported(path: str) -> Any:

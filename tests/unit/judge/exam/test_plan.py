@@ -25,7 +25,7 @@ def right(problem):
         ("nowhere:solve", {}, "no module 'nowhere' here or installed"),
         ("json:solve", {}, "module 'json' has no 'solve'"),
         ("json:__name__", {}, "is no solver; give a generator function"),
-        ("analytik", {}, "neither module:name nor one of our solvers"),
+        ("analytik", {}, "'analytik' is no solver; give a generator"),
         (7, {}, "7 is no solver"),
         (lambda problem, more: None, {}, "alone: missing a required argument"),
         (right, {"losses": ["hing"]}, "loss = 'hing' is not known"),
