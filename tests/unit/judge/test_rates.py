@@ -65,6 +65,7 @@ def test_one_iterate_says_nothing():
 def test_monotone_or_not():
     value = 2.0 ** -np.arange(10.0)
     assert check_monotone(value).status == "holds"
+    assert check_monotone(1 + 1e-15 * np.arange(10.0)).status == "holds"  # rounding
     value[6] = value[5] * (1 + 1e-9)
     found = check_monotone(value)
     assert (found.status, found.at) == ("violated", 6)

@@ -74,6 +74,8 @@ def test_weights_and_predictions_follow_from_coefficients():
     np.testing.assert_allclose(plain.v**2, PROBLEM.grams.quad(dual))
     f = PROBLEM.grams.combine(weights) @ dual
     np.testing.assert_allclose(np.diff(plain.predictions), np.diff(f), atol=1e-12)
+    bias = plain.predictions[0] - f[0]
+    assert bias == pytest.approx(REFERENCE.bias, abs=1e-4) and abs(bias) > 1e-3
 
 
 def test_half_of_a_pair_can_be_right():
