@@ -34,7 +34,7 @@ import numpy as np
 
 from .. import reference
 from ..certificates.certificate import Certificate
-from ..judge.verdict import Verdict, judge
+from ..judge.verdict import Verdict, judge_run
 from ..problem import Problem
 from ..reference.contract_problems import STORE, Cell, cells
 from ..reference.store import Store
@@ -102,7 +102,7 @@ class Run:
         found = _reference(problem, self.folder)
         return self._row(
             problem,
-            judge(result, found, self.tol),
+            judge_run(result, found, self.tol),
             status=result.status,
             gap=certificate.relative_gap,
             **_bounds(certificate),

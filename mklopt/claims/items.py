@@ -39,7 +39,7 @@ from ..util.style import style
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..judge.rates import Verdict
+    from ..judge.rates import RateCheck
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 MODES = ("tiny", "quick", "full")
@@ -99,8 +99,8 @@ class Finding:
         object.__setattr__(self, "numbers", plain)
 
     @classmethod
-    def of(cls, verdict: Verdict, **numbers: Any) -> Finding:
-        """The finding of a judge in mklopt.rates."""
+    def of(cls, verdict: RateCheck, **numbers: Any) -> Finding:
+        """The finding of a check in mklopt.rates."""
         found = FROM_RATES.get(verdict.status, verdict.status)
         known = {"slack": verdict.slack, "at": verdict.at, **verdict.constants}
         return cls(found, verdict.reason, {**known, **numbers})

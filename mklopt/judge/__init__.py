@@ -1,1 +1,1 @@
-"""Verdicts on runs, rates, formulations and their closed forms."""
+"""Where runs, rates, solvers, and formulations with their closed forms are judged."""

@@ -14,10 +14,10 @@ dual            the dual norm at sample points (Ω* where Ω is neither norm nor
 curvature       a bound on the modulus μ of strong convexity, Ω − (μ/2)‖u‖² convex: the
                 smallest second difference among sample points; 0: not strongly convex
 closed, derived the operators with closed forms, and those derived numerically
-solvers         those that take it with the hinge or the logistic loss
+solvers         those that accept it with the hinge or the logistic loss
 
-Convexity and kind are exact up to rounding where they say yes to sample points drawn
-once and for all; `increasing` and `curvature` can be refuted by samples, not proved.
+`convex` is a proof by the rules of DCP. `kind`, `increasing` and `curvature` are
+judged at sample points, always the same ones: samples can refute them, not prove them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,43 @@ from ..formulations.derive.epigraph import DerivationError
 from ..grams.stack import GramStack
 from ..problem import Problem
 from ..reference.c_zero import C_zero
-from ..solvers import solvers
-from .closed_forms import judge
+from ..solvers import that_can
+from .closed_forms import CHECKS, FormulationReport, check_closed_forms
 from .unit_balls import draw, dual_norm
 
 Array = np.ndarray
-OPERATORS = ("value", "conjugate", "weights", "dual_weights", "prox", "prox_slope",
-             "feasible_scale")  # fmt: skip
 CLOSE = 1e-6  # relative: derived values are good to 1e-8
+MIN_CURVATURE = 1e-4  # a smaller second difference is taken for 0
+MAX_AXES = 5  # axes that are looked at, of many
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What is known of a regularizer for M kernels; see mklopt.judge.inspection."""
+    """What is known of a regularizer for M kernels; `print` shows all of it.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        The regularizer Ω.
+    M : int
+        The number of kernels.
+    why_not_convex : str
+        Empty, or why CVXPY cannot see that it is convex. Then nothing else is known.
+    degree : float or None
+        d with Ω(tu) = t^d Ω(u); None where there is none.
+    violation : str
+        Empty, or a point where Ω falls as a block norm grows.
+    kink : dict of int to float
+        Ω'(0; e_m) along some of the axes m.
+    dual : dict of str to float
+        The dual norm (or Ω*) at sample points.
+    curvature : float
+        An upper bound of the modulus of strong convexity; 0 where it is 0.
+    solvers : tuple of str
+        The solvers that accept it with the hinge or the logistic loss.
+    C_zero : float or array or None
+        The largest C at which all weights are zero, of the problem that was given.
+    """
 
     formulation: Formulation = field(repr=False)
     M: int
@@ -62,18 +86,22 @@ class Inspection:
 
     @property
     def convex(self) -> bool:
+        """Whether CVXPY can see that Ω is convex (DCP)."""
         return not self.why_not_convex
 
     @property
     def increasing(self) -> bool:
+        """Whether Ω is convex and increases in each block norm, at sample points."""
         return self.convex and not self.violation
 
     @property
     def norm(self) -> bool:
+        """Whether Ω is a norm."""
         return self.increasing and self.degree == 1
 
     @property
     def squared(self) -> bool:
+        """Whether Ω is half the square of a norm."""
         return self.increasing and self.degree == 2
 
     @property
@@ -83,22 +111,42 @@ class Inspection:
 
     @property
     def closed(self) -> tuple[str, ...]:
-        return tuple(n for n in OPERATORS if self.formulation.closed(n))
+        """The operators with a closed form."""
+        return tuple(n for n in CHECKS if self.formulation.closed(n))
 
     @property
     def derived(self) -> tuple[str, ...]:
-        return tuple(n for n in OPERATORS if not self.formulation.closed(n))
+        """The operators that are derived numerically."""
+        return tuple(n for n in CHECKS if not self.formulation.closed(n))
 
     @property
     def kind(self) -> str:
+        """A norm, half the square of one, or neither, in words."""
         if self.degree is None:
             return "not homogeneous: neither a norm nor its square"
-        names = {1.0: "a norm", 2.0: "half the square of a norm"}
-        named = names.get(self.degree) if self.increasing else None
-        return named or f"homogeneous of degree {self.degree:.4g}"
+        if self.norm:
+            return "a norm"
+        if self.squared:
+            return "half the square of a norm"
+        return f"homogeneous of degree {self.degree:.4g}"
 
     def draw(self, path: str | os.PathLike | None = None) -> Any:
-        """The unit ball and its dual for M = 2, the unit ball for M = 3; a figure."""
+        """Draw the unit ball, for M = 2 with its dual ball.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it: with an ending one file, without PNG and PDF.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ValueError
+            If Ω is not convex and increasing, or M is neither 2 nor 3.
+        """
         return draw(self, path)
 
     def __str__(self) -> str:
@@ -114,7 +162,9 @@ class Inspection:
             yield f"not increasing: {self.violation}"
             return
         yield "increasing"
-        yield "kink at 0: " + self._kinks()
+        kinks = ", ".join(f"{size:.4g} at u_{m}" for m, size in self.kink.items())
+        dropped = f"{kinks}; kernels below it are dropped"
+        yield f"kink at 0: {dropped if self.sparse else 'none, no kernel is dropped'}"
         word = "Ω°" if self.norm or self.squared else "Ω*"
         yield "; ".join(f"{word}({v}) = {x:.6g}" for v, x in self.dual.items())
         strong = f"modulus at most {self.curvature:.3g}" if self.curvature else "no"
@@ -125,20 +175,38 @@ class Inspection:
         yield f"derived numerically: {', '.join(self.derived) or 'none'}"
         yield f"solvers: {', '.join(self.solvers)}"
 
-    def _kinks(self) -> str:
-        if not self.sparse:
-            return "none, no kernel is ever dropped"
-        sizes = ", ".join(f"{size:.4g} at u_{m}" for m, size in self.kink.items())
-        return f"{sizes}; kernels below it are dropped"
-
 
 def inspect(
     formulation: Formulation, M: int | None = None, *, problem: Problem | None = None
 ) -> Inspection:
-    """What matters about a regularizer; see mklopt.judge.inspection.
+    """Compute what matters about a regularizer from its declaration.
 
-    M: how many kernels; by default those of the problem, or 3, or what fits
-    problem: with it `C_zero` is found, too (its formulation is replaced)
+    Parameters
+    ----------
+    formulation : Formulation
+        An instance such as LpNorm(p=2), or a function with @mklopt.formulation.
+    M : int, optional
+        The number of kernels. By default that of the problem, or 3, or a number that
+        the parameters of the formulation allow.
+    problem : Problem, optional
+        With it `C_zero` is computed, too; its own formulation is replaced.
+
+    Returns
+    -------
+    Inspection
+        Its properties are explained in mklopt.judge.inspection.
+
+    Raises
+    ------
+    ValueError
+        If the first argument is no formulation, or fits no number of kernels.
+
+    Examples
+    --------
+    >>> import mklopt
+    >>> from mklopt.formulations import GroupLasso
+    >>> mklopt.inspect(GroupLasso()).kind
+    'a norm'
     """
     if not isinstance(formulation, Formulation):
         raise ValueError(
@@ -148,9 +216,10 @@ def inspect(
     if problem is not None:
         M = problem.grams.M
     M = fitting(formulation) if M is None else int(M)
-    why = _why_not_convex(formulation, M)
-    if why:
-        return Inspection(formulation, M, why)
+    try:
+        formulation.epigraph(M).cones  # noqa: B018
+    except (ValueError, DerivationError) as error:
+        return Inspection(formulation, M, str(error))
     degree, violation = _degree(formulation, M), _violation(formulation, M)
     if violation:
         return Inspection(formulation, M, degree=degree, violation=violation)
@@ -162,7 +231,46 @@ def inspect(
         dual=dict(_dual(formulation, M, degree)),
         curvature=_curvature(formulation, M, degree),
         solvers=_solvers(formulation, M),
-        C_zero=_C_zero(formulation, problem),
+        C_zero=problem and C_zero(problem.with_(formulation=formulation)),
+    )
+
+
+def check_formulation(
+    formulation: Formulation, M: int | None = None
+) -> FormulationReport:
+    """Check the closed forms of a formulation against its declaration.
+
+    Each operator with a closed form is compared with what `penalty` gives at sample
+    points. One call tells which of them is wrong.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        An instance, with closed forms or without.
+    M : int, optional
+        The number of kernels; by default 3, or a number that its parameters allow.
+
+    Returns
+    -------
+    FormulationReport
+        `passed`, `failures`, and a table with the largest error of each operator.
+
+    Raises
+    ------
+    ValueError
+        If the first argument is no formulation, or does not fit M kernels.
+
+    Examples
+    --------
+    >>> import mklopt
+    >>> from mklopt.formulations import GroupLasso
+    >>> mklopt.check_formulation(GroupLasso()).passed
+    True
+    """
+    if not isinstance(formulation, Formulation):
+        raise ValueError(f"check_formulation takes a formulation, got {formulation!r}")
+    return check_closed_forms(
+        formulation, fitting(formulation) if M is None else int(M)
     )
 
 
@@ -179,7 +287,7 @@ def _fits(formulation: Formulation, M: int) -> bool:
     import cvxpy as cp
 
     try:
-        if not isinstance(formulation, Declared):  # which would be judged, too
+        if not isinstance(formulation, Declared):  # its validate asks for more
             formulation.validate(M)
         formulation.penalty(cp.Variable(M, nonneg=True))
     except (IndexError, ValueError):
@@ -187,16 +295,8 @@ def _fits(formulation: Formulation, M: int) -> bool:
     return True
 
 
-def _why_not_convex(formulation: Formulation, M: int) -> str:
-    try:
-        formulation.epigraph(M).cones  # noqa: B018
-    except (ValueError, DerivationError) as error:
-        return str(error)
-    return ""
-
-
 def _samples(M: int, count: int = 6) -> Array:
-    """Points of the orthant: drawn, and drawn with zeros; always the same ones."""
+    """Points of the orthant, every second one with zeros; always the same ones."""
     rng = np.random.default_rng(0)
     drawn = rng.uniform(0.1, 2.0, size=(count, M))
     drawn[1::2] *= rng.random((len(drawn[1::2]), M)) < 0.7
@@ -212,18 +312,17 @@ def _degree(formulation: Formulation, M: int) -> float | None:
         here = formulation.value(u)
         for t in (0.5, 3.0):
             there = formulation.value(t * u)
-            if not (np.isfinite(here + there) and here > 0 and there > 0):
+            if not (0 < here < np.inf and 0 < there < np.inf):
                 return None
             found.append(np.log(there / here) / np.log(t))
     d = float(np.median(found))
-    whole = float(np.rint(d))
-    d = whole if abs(d - whole) < CLOSE else d
-    return d if np.max(np.abs(np.array(found) - d)) < CLOSE else None
+    d = round(d) if abs(d - round(d)) < CLOSE else d
+    return float(d) if np.max(np.abs(np.array(found) - d)) < CLOSE else None
 
 
 def _violation(formulation: Formulation, M: int) -> str:
     """A sentence with the point where Ω falls as a block norm grows, or nothing."""
-    corners = [np.zeros(M), np.ones(M), *np.eye(M)[: min(M, 5)]]
+    corners = [np.zeros(M), np.ones(M), *np.eye(M)[:MAX_AXES]]
     for u in (*corners, *_samples(M)):
         here = formulation.value(u)
         for m in range(M):
@@ -240,12 +339,12 @@ def _violation(formulation: Formulation, M: int) -> str:
 
 def _kink(f: Formulation, M: int, degree: float | None) -> Iterator[tuple[int, float]]:
     """∂Ω(0) along some of the axes: Ω'(0; e_m)."""
-    for m in np.unique(np.linspace(0, M - 1, min(M, 5)).astype(int)).tolist():
+    for m in np.unique(np.linspace(0, M - 1, min(M, MAX_AXES)).astype(int)).tolist():
         axis = np.eye(M)[m]
-        if degree is not None:
-            yield m, float(f.value(axis)) if degree == 1 else 0.0
-        else:
+        if degree is None:
             yield m, _slope_at_0(f, axis)
+        else:
+            yield m, float(f.value(axis)) if degree == 1 else 0.0
 
 
 def _slope_at_0(f: Formulation, axis: Array) -> float:
@@ -254,10 +353,11 @@ def _slope_at_0(f: Formulation, axis: Array) -> float:
     coarse, fine = ((f.value(h * axis) - zero) / h for h in (1e-3, 1e-4))
     if fine < 0.97 * coarse or fine < 10 * CLOSE:
         return 0.0
-    return float(fine + (fine - coarse) / 9)
+    return float(fine + (fine - coarse) / 9)  # extrapolated to h = 0
 
 
 def _dual(f: Formulation, M: int, degree: float | None) -> Iterator[tuple[str, float]]:
+    """The dual norm at an axis, at 1, and for few kernels at (1, 2, …)."""
     points = {"e_0": np.eye(M)[0], "1": np.ones(M)}
     if M <= 5:
         ramp = np.arange(1.0, M + 1)
@@ -272,46 +372,33 @@ def _curvature(formulation: Formulation, M: int, degree: float | None) -> float:
         return 0.0  # it is linear along rays
     points = _samples(M, 12)
     pairs = [*pairwise(points), *((a, 2 * a) for a in points)]
-    pairs += [(a, a + 0.2 * e) for a in points[:4] for e in np.eye(M)[: min(M, 8)]]
-    found, a, b = min(((_bend(formulation, *p), *p) for p in pairs), key=lambda t: t[0])
+    pairs += [(a, a + 0.2 * e) for a in points[:4] for e in np.eye(M)[:8]]
+    found, a, b = min(
+        ((_second_difference(formulation, *p), *p) for p in pairs), key=lambda t: t[0]
+    )
     rng = np.random.default_rng(1)
     for _ in range(60):  # a random walk from the best pair
         near = np.abs(np.array([a, b]) + rng.normal(0, 0.2, size=(2, M)))
-        bend = _bend(formulation, *near)
+        bend = _second_difference(formulation, *near)
         if bend < found:
             found, (a, b) = bend, near
-    return float(found) if found > 1e-4 else 0.0
+    return float(found) if found > MIN_CURVATURE else 0.0
 
 
-def _bend(formulation: Formulation, a: Array, b: Array) -> float:
+def _second_difference(formulation: Formulation, a: Array, b: Array) -> float:
     ends = 0.5 * formulation.value(a) + 0.5 * formulation.value(b)
     size = float(np.sum((a - b) ** 2))
-    if not np.isfinite(ends) or size < 1e-2:  # closer, rounding would have its say
+    if not np.isfinite(ends) or size < 1e-2:  # closer points differ by rounding errors
         return np.inf
     return 8 * (ends - formulation.value(0.5 * (a + b))) / size
 
 
 def _solvers(formulation: Formulation, M: int) -> tuple[str, ...]:
     kernels, y = GramStack([np.eye(4)] * M), np.array([1.0, -1, 1, -1])
-    problems = [
-        Problem(kernels, y, loss, formulation, bias=bias)
+    found = {
+        name
         for loss in ("hinge", "logistic")
         for bias in (True, False)
-    ]
-    known = solvers().values()
-    return tuple(s.name for s in known if not all(s.why_not(p) for p in problems))
-
-
-def _C_zero(formulation: Formulation, problem: Problem | None) -> Any:
-    return problem and C_zero(problem.with_(formulation=formulation))
-
-
-def check_formulation(formulation: Formulation, M: int | None = None) -> Any:
-    """Judge the closed forms of a formulation by its declaration.
-
-    Each operator with a closed form is compared with what `penalty` gives at sample
-    points; the report has `passed`, and prints the largest error of each.
-    """
-    if not isinstance(formulation, Formulation):
-        raise ValueError(f"check_formulation takes a formulation, got {formulation!r}")
-    return judge(formulation, fitting(formulation) if M is None else int(M))
+        for name in that_can(Problem(kernels, y, loss, formulation, bias=bias))
+    }
+    return tuple(sorted(found))

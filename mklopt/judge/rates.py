@@ -1,10 +1,10 @@
-"""Rates: what a theorem claims of a run, held against the run.
+"""Where a rate is checked: what a theorem claims of a run, against the run.
 
 A claim is an inequality with constants that are known before the first step,
 
     F(w_t) − f* ≤ bound(t, constants(problem))        on every iterate,
 
-and f* is an interval, lower ≤ f* ≤ upper, so that there are four verdicts:
+and f* is an interval, lower ≤ f* ≤ upper. So a check has one of four results:
 
     holds          F(w_t) − lower ≤ bound(t) everywhere; `slack` is the least quotient
     violated       F(w_t) − upper > bound(t) at some t, which is named
@@ -12,9 +12,10 @@ and f* is an interval, lower ≤ f* ≤ upper, so that there are four verdicts:
     not testable   a constant does not exist here, or the interval is too wide to tell
 
 A slope is never fitted: √(log t / t) fits −0.44, and an error of 1e-4 in f* turns −1
-into −0.75. Superlinear claims are judged by ratios of errors that are far above the
+into −0.75. Superlinear claims are checked by ratios of errors that are far above the
 width of the interval; claims in expectation by the mean over seeds, with one-sided
-t intervals at all checkpoints together (Bonferroni) and the power of the test.
+t intervals at all checkpoints together (Bonferroni) and the power of the test. The
+bound itself can be compared with the exact worst case (worst_case.py).
 
 The radius. Theorems speak of ‖w_0 − w*‖. With w_0 = 0, Ω(u*) ≤ f* ≤ F(0) and, for
 every s > 0, ⟨v, u⟩ ≤ (Ω(u) + Ω*(sv))/s, so that with v = 1 and v = e_m
@@ -24,8 +25,10 @@ every s > 0, ⟨v, u⟩ ≤ (Ω(u) + Ω*(sv))/s, so that with v = 1 and v = e_m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,103 +41,160 @@ from ..run.trace import Trace
 from ..solvers import Unsupported
 from ..solvers.mirror import lipschitz as gradient_bound
 from ..solvers.steps.proximal_step import CERTIFIED_EVERY, lipschitz
+from .worst_case import METHODS, NotTestable, WorstCase, worst_case
 
 Array = np.ndarray
 Constants = dict[str, float]
-ROUNDING = 1e-12  # of a value in the trace
-FLOOR = 100.0  # widths of the interval below which an error is noise
+ROUNDING = 1e-12  # relative error of a value in the trace
+NOISE_WIDTHS = 100.0  # an error below so many widths of the interval is noise
+MAX_SUPERLINEAR_RATIO = 0.1  # where the ratios of errors must end
+
+RENAMED = {  # names of version 0.1, for one release
+    "Claim": "RateClaim",
+    "Verdict": "RateCheck",
+    "judge": "check_bound",
+    "judge_mean": "check_mean",
+    "judge_monotone": "check_monotone",
+    "judge_superlinear": "check_superlinear",
+}
 
 
-class NotTestable(ValueError):
-    """Why a claim says nothing about this problem."""
+def __getattr__(name: str) -> Any:
+    if name not in RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    said = f"mklopt.rates.{name} is now {RENAMED[name]}; the old name goes with the "
+    warnings.warn(f"{said}next release", DeprecationWarning, stacklevel=2)
+    return globals()[RENAMED[name]]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RateCheck:
+    """A checked rate.
+
+    Parameters
+    ----------
+    claim : str
+        The name of the claim.
+    status : str
+        "holds", "violated", "vacuous" or "not testable".
+    reason : str
+        Why, in words, with the numbers.
+    slack : float
+        The least bound/error; below 1 where it is violated.
+    at : int or None
+        The t of that iterate.
+    constants : dict of str to float
+        The constants in the bound.
+    """
+
     claim: str
-    status: str  # holds, violated, vacuous, not testable
+    status: str
     reason: str
-    slack: float = float("nan")  # the least bound/error; below 1 where it is violated
-    at: int | None = None  # the t of that iterate
+    slack: float = float("nan")
+    at: int | None = None
     constants: Constants = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.claim}: {self.status} ({self.reason})"
 
 
-# ---- the judges ----------------------------------------------------------------
+_unnamed = partial(RateCheck, "")  # the claim adds its own name
 
 
-def judge(t: Array, value: Array, bound: Array, lower: float, upper: float) -> Verdict:
-    """value(t) − f* ≤ bound(t) for t ≥ 1; value[0] is where the run began."""
+# ---- checks of single statements -------------------------------------------------
+
+
+def check_bound(
+    t: Array, value: Array, bound: Array, lower: float, upper: float
+) -> RateCheck:
+    """Check value(t) − f* ≤ bound(t) for t ≥ 1; value[0] is where the run began.
+
+    Parameters
+    ----------
+    t, value, bound : array
+        Step numbers, objective values and the claimed bound, of equal length.
+    lower, upper : float
+        lower ≤ f* ≤ upper.
+
+    Returns
+    -------
+    RateCheck
+    """
     t, value, bound = np.asarray(t), np.asarray(value, float), np.asarray(bound, float)
+    if not np.any(t >= 1):
+        return _unnamed("not testable", "the trace has no iterate after the first")
     noise = ROUNDING * np.abs(value)
+    start = float(value[0] + noise[0] - lower)
     most, least = value + noise - lower, value - noise - upper
-    start, later = float(most[0]), t >= 1
-    if not np.any(later):
-        return Verdict("", "not testable", "the trace has no iterate after the first")
-    t, most, least, bound = t[later], most[later], least[later], bound[later]
+    t, most, least, bound = (x[t >= 1] for x in (t, most, least, bound))
+    status = _status(least, most, bound, start)
+    if status == "violated":
+        first = int(np.argmax(least > bound))
+        at, beyond = int(t[first]), float(least[first] / bound[first])
+        reason = f"at t = {at} the error is at least {beyond:.3g} times the bound"
+        return _unnamed(status, reason, 1 / beyond, at)
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = np.where(most > 0, bound / most, np.inf)
     worst = int(np.argmin(quotient))
     slack, at = float(quotient[worst]), int(t[worst])
-    broken = np.flatnonzero(least > bound)
-    if len(broken):
-        at = int(t[broken[0]])
-        beyond = least[broken[0]] / bound[broken[0]]
-        reason = f"at t = {at} the error is at least {beyond:.3g} times the bound"
-        return Verdict("", "violated", reason, 1 / float(beyond), at)
+    reasons = {
+        "not testable": f"f* is known to {upper - lower:.1e}, too wide at t = {at}",
+        "vacuous": f"the bound never falls below the error at the start, {start:.3g}",
+        "holds": f"on all of {len(t)} iterates, by a factor of {slack:.3g} or more",
+    }
+    return _unnamed(status, reasons[status], slack, at)
+
+
+def _status(least: Array, most: Array, bound: Array, start: float | None) -> str:
+    """What errors between least and most say of a bound; start: the first error."""
+    if np.any(least > bound):
+        return "violated"
     if np.any(most > bound):
-        reason = f"f* is known to {upper - lower:.1e} only, too wide at t = {at}"
-        return Verdict("", "not testable", reason, slack, at)
-    if np.all(bound >= start):
-        reason = f"the bound never falls below the error at the start, {start:.3g}"
-        return Verdict("", "vacuous", reason, slack, at)
-    reason = f"on all of {len(t)} iterates, by a factor of {slack:.3g} or more"
-    return Verdict("", "holds", reason, slack, at)
+        return "not testable"
+    vacuous = start is not None and np.all(bound >= start)
+    return "vacuous" if vacuous else "holds"
 
 
-def judge_monotone(value: Array) -> Verdict:
-    """No value is above the one before it."""
+def check_monotone(value: Array) -> RateCheck:
+    """Check that no value is above the one before it."""
     value = np.asarray(value, float)
     if len(value) < 2:
-        return Verdict("", "not testable", "the trace has fewer than two iterates")
+        return _unnamed("not testable", "the trace has fewer than two iterates")
     rises = np.diff(value) - ROUNDING * np.abs(value[:-1])
     worst = int(np.argmax(rises))
     if rises[worst] > 0:
         reason = f"at t = {worst + 1} the value rises by {rises[worst]:.2e}"
-        return Verdict("", "violated", reason, at=worst + 1)
-    return Verdict("", "holds", f"over {len(value)} iterates no value rises")
+        return _unnamed("violated", reason, at=worst + 1)
+    return _unnamed("holds", f"over {len(value)} iterates no value rises")
 
 
-def judge_superlinear(value: Array, lower: float, upper: float) -> Verdict:
-    """e_{t+1}/e_t → 0: ratios of errors above the noise that fall, and end small.
+def check_superlinear(value: Array, lower: float, upper: float) -> RateCheck:
+    """Check e_{t+1}/e_t → 0: ratios of errors above the noise fall, and end small.
 
     `slack` is the last ratio over the first: how far they have fallen.
     """
     errors = np.asarray(value, float) - lower
-    noisy = errors <= FLOOR * (upper - lower)
+    noisy = errors <= NOISE_WIDTHS * (upper - lower)
     errors = errors[: int(np.argmax(noisy))] if np.any(noisy) else errors
     ratios = errors[1:] / errors[:-1]
     if len(ratios) < 4:
         reason = f"only {len(ratios)} ratios of errors are above the noise"
-        return Verdict("", "not testable", reason)
-    half = len(ratios) // 2
-    fallen = float(ratios[-1] / ratios[0])
+        return _unnamed("not testable", reason)
+    half, fallen = len(ratios) // 2, float(ratios[-1] / ratios[0])
     rising = np.flatnonzero(np.diff(ratios[half:]) >= 0)
     if len(rising):
         at = half + int(rising[0]) + 1
         words = f"{ratios[at - 1]:.3g} to {ratios[at]:.3g}"
         reason = f"at t = {at} the ratio of errors goes from {words}"
-        return Verdict("", "violated", reason, fallen, at)
-    if ratios[-1] > 0.1:
+        return _unnamed("violated", reason, fallen, at)
+    if ratios[-1] > MAX_SUPERLINEAR_RATIO:
         reason = f"ratios fall, but only to {ratios[-1]:.2g} before the noise"
-        return Verdict("", "not testable", reason, fallen)
+        return _unnamed("not testable", reason, fallen)
     reason = f"{len(ratios)} ratios of errors, from {ratios[0]:.2g} to {ratios[-1]:.2g}"
-    return Verdict("", "holds", reason, fallen)
+    return _unnamed("holds", reason, fallen)
 
 
-def judge_mean(
+def check_mean(
     t: Array,
     values: Array,
     bound: Array,
@@ -143,16 +203,33 @@ def judge_mean(
     *,
     start: float | None = None,
     level: float = 0.05,
-) -> Verdict:
-    """E[value(t)] − f* ≤ bound(t) from values[seed, checkpoint].
+) -> RateCheck:
+    """Check E[value(t)] − f* ≤ bound(t) from values[seed, checkpoint].
 
     All checkpoints together have the level. `slack` is the power: the same test would
     have refuted a bound smaller by this factor at the checkpoint `at`.
+
+    Parameters
+    ----------
+    t, bound : array
+        Step numbers and the claimed bound, one per checkpoint.
+    values : array
+        Objective values, one row per seed.
+    lower, upper : float
+        lower ≤ f* ≤ upper.
+    start : float, optional
+        The value where the runs began: with it a bound may be vacuous.
+    level : float
+        The probability to refute a true claim, at most.
+
+    Returns
+    -------
+    RateCheck
     """
     t, values, bound = np.asarray(t), np.asarray(values, float), np.asarray(bound)
     seeds, checkpoints = values.shape
     if seeds < 2:
-        return Verdict("", "not testable", "one seed says nothing of a mean")
+        return _unnamed("not testable", "one seed says nothing of a mean")
     mean = np.mean(values, axis=0)
     spread = uncertainty(values, level) + ROUNDING * np.abs(mean)
     high, low = mean + spread - lower, mean - spread - upper
@@ -160,18 +237,15 @@ def judge_mean(
         power = np.where(low > 0, bound / low, np.inf)
     best = int(np.argmin(power))
     slack, at = float(power[best]), int(t[best])
+    status = _status(low, high, bound, None if start is None else start - lower)
+    reasons = {
+        "violated": f"at t = {at} the mean error is above the bound",
+        "not testable": "the interval of the mean contains the bound",
+        "vacuous": "the bound never falls below the error at the start",
+        "holds": f"a bound {slack:.3g} times smaller would have been refuted",
+    }
     about = f"{seeds} seeds, {checkpoints} checkpoints, level {level:g}"
-    if slack < 1:
-        reason = f"{about}: at t = {at} the mean error is above the bound"
-        return Verdict("", "violated", reason, slack, at)
-    if np.any(high > bound):
-        reason = f"{about}: the interval of the mean contains the bound"
-        return Verdict("", "not testable", reason, slack, at)
-    if start is not None and np.all(bound >= start - lower):
-        reason = f"{about}: the bound never falls below the error at the start"
-        return Verdict("", "vacuous", reason, slack, at)
-    reason = f"{about}: a bound {slack:.3g} times smaller would have been refuted"
-    return Verdict("", "holds", reason, slack, at)
+    return _unnamed(status, f"{about}: {reasons[status]}", slack, at)
 
 
 def uncertainty(values: Array, level: float = 0.05) -> Array:
@@ -194,33 +268,37 @@ def start_value(problem: Problem) -> float:
 
 def radius_squared(problem: Problem) -> float:
     """A bound of ‖w*‖² that is known before the first step."""
-    M, budget = problem.grams.M, start_value(problem)
-    total = _reach(problem, np.ones(M), budget)
-    single = max(_reach(problem, v, budget) for v in np.eye(M))
+    M, value = problem.grams.M, start_value(problem)
+    total = _sup_on_level_set(problem, np.ones(M), value)
+    single = max(_sup_on_level_set(problem, v, value) for v in np.eye(M))
     if not np.isfinite(total * single):
         raise NotTestable(f"{problem.formulation.name} does not bound ‖w*‖")
     return total * single
 
 
-def _reach(problem: Problem, v: Array, budget: float) -> float:
-    """sup ⟨v, u⟩ over Ω(u) ≤ budget, from above: min over s of (budget + Ω*(sv))/s."""
-    conjugate = problem.formulation.conjugate
-    price = lambda s: (budget + conjugate(np.exp(s) * v)) / np.exp(s)  # noqa: E731
+def _sup_on_level_set(problem: Problem, v: Array, value: float) -> float:
+    """sup ⟨v, u⟩ over Ω(u) ≤ value, from above: min over s of (value + Ω*(sv))/s."""
+
+    def bound(log_s: float) -> float:
+        s = np.exp(log_s)
+        return min((value + problem.formulation.conjugate(s * v)) / s, 1e300)
+
     grid = np.linspace(-20.0, 20.0, 81)
-    prices = np.array([price(s) for s in grid])
-    best = int(np.argmin(prices))
+    best = int(np.argmin([bound(x) for x in grid]))
     ends = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
-    found = minimize_scalar(lambda s: min(price(s), 1e300), bounds=ends)
-    return float(min(prices[best], found.fun))  # every s gives a bound
+    found = min(bound(grid[best]), minimize_scalar(bound, bounds=ends).fun)
+    return float(found) if found < 1e300 else np.inf  # every s gives a bound
 
 
 def forward_constants(problem: Problem) -> Constants:
+    """L and ‖w*‖² of proximal gradient steps."""
     if problem.loss.smoothness is None:
         raise NotTestable(f"the gradient of {problem.loss.name} has no constant")
     return {"L": lipschitz(problem), "R²": radius_squared(problem)}
 
 
 def mirror_constants(problem: Problem) -> Constants:
+    """L, Γ and σ of mirror descent on a product of simplices."""
     groups, _ = problem.formulation.simplices(problem.grams.M)
     try:
         L = gradient_bound(problem)
@@ -240,10 +318,30 @@ def mirror_bound(t: Array, c: Constants) -> Array:
 
 # ---- the claims ------------------------------------------------------------------
 
+Decide = Callable[[Trace, Constants, float, float], RateCheck]
+
 
 @dataclass(frozen=True)
-class Claim:
-    """A statement about the runs of one solver, with the judge that can refute it."""
+class RateClaim:
+    """A statement about the runs of one solver, with the check that can refute it.
+
+    Parameters
+    ----------
+    name, paper, statement : str
+        What it is called, where it is printed, and the inequality.
+    solver : str
+        The solver whose runs it speaks of.
+    options : dict
+        The options of the solver for which it is claimed.
+    iterates : int
+        The number of iterates that a run is checked over.
+    decide : callable
+        (trace, constants, lower, upper) → RateCheck.
+    constants : callable
+        problem → the constants in the bound, known before the first step.
+    method : str
+        The method of `worst_case` whose bound is claimed; empty: none of them.
+    """
 
     name: str
     paper: str
@@ -251,68 +349,109 @@ class Claim:
     solver: str
     options: dict[str, Any]
     iterates: int
-    decide: Callable[[Trace, Constants, float, float], Verdict]
-    constants: Callable[[Problem], Constants] = lambda problem: {}  # a priori
+    decide: Decide
+    constants: Callable[[Problem], Constants] = lambda problem: {}
+    method: str = ""
 
     def check(
         self, problem: Problem, lower: float, upper: float, **options: Any
-    ) -> Verdict:
-        """Run the solver on a problem with lower ≤ f* ≤ upper, and judge the run."""
+    ) -> RateCheck:
+        """Run the solver on a problem, and check the claim on its trace.
+
+        Parameters
+        ----------
+        problem : Problem
+            What the solver is run on.
+        lower, upper : float
+            lower ≤ f* ≤ upper, from a reference or a certificate.
+        **options
+            Other options of the solver than those of the claim.
+
+        Returns
+        -------
+        RateCheck
+        """
         try:
             known = self.constants(problem)
             limits: dict[str, Any] = {"tol": 0.0, "max_iter": self.iterates}
             run = solve(problem, self.solver, **limits, **{**self.options, **options})
         except (NotTestable, Unsupported) as reason:
-            return Verdict(self.name, "not testable", str(reason))
-        verdict = self.decide(run.trace, known, lower, upper)
-        return replace(verdict, claim=self.name, constants=known)
+            return RateCheck(self.name, "not testable", str(reason))
+        found = self.decide(run.trace, known, lower, upper)
+        return replace(found, claim=self.name, constants=known)
+
+    def worst_case(self, t: int) -> WorstCase:
+        """Compare the claimed bound with the exact worst case after t steps.
+
+        Parameters
+        ----------
+        t : int
+            The number of steps, at least 1.
+
+        Returns
+        -------
+        WorstCase
+
+        Raises
+        ------
+        NotTestable
+            If no worst case is known for this claim, or PEPit is not installed.
+        """
+        if not self.method:
+            raise NotTestable(f"no worst case is known for the claim {self.name!r}")
+        return worst_case(self.method, t)
 
 
 def bounded(
     bound: Callable[[Array, Constants], Array], every: int = 1, first: int = 0
-) -> Callable[[Trace, Constants, float, float], Verdict]:
-    """The judge of value(t) − f* ≤ bound(t): row k of the trace is t = first + every·k.
+) -> Decide:
+    """The check of value(t) − f* ≤ bound(t): row k of the trace is t = first + every·k.
 
     The value is the best so far: what the solver would return.
     """
 
-    def decide(trace: Trace, known: Constants, lower: float, upper: float) -> Verdict:
+    def decide(trace: Trace, known: Constants, lower: float, upper: float) -> RateCheck:
         t = first + every * trace.iteration
         limit = np.full(len(t), np.inf)
         limit[t >= 1] = bound(t[t >= 1], known)
-        return judge(t, np.minimum.accumulate(trace.primal), limit, lower, upper)
+        return check_bound(t, np.minimum.accumulate(trace.primal), limit, lower, upper)
 
     return decide
 
 
-def claims() -> dict[str, Claim]:
+def _as_in_worst_case(method: str) -> Decide:
+    """The bound that worst_case.py has for L = ‖w*‖ = 1, times L‖w*‖²."""
+    _, bound = METHODS[method]
+    return bounded(lambda t, c: c["L"] * c["R²"] * bound(t), every=CERTIFIED_EVERY)
+
+
+def claims() -> dict[str, RateClaim]:
     """The claims about single runs, by name."""
-    fixed = {"backtracking": False}
+    ista, fista = "proximal gradient", "accelerated proximal gradient"
     found = (
-        Claim(
+        RateClaim(
             "ista",
             "Beck and Teboulle (2009), theorem 3.1; suzuki2009, section 4.1",
             "F(w_t) − f* ≤ L‖w*‖²/(2t)",
             "ista",
-            fixed,
+            {"backtracking": False},
             60,
-            bounded(lambda t, c: c["L"] * c["R²"] / (2 * t), every=CERTIFIED_EVERY),
+            _as_in_worst_case(ista),
             forward_constants,
+            ista,
         ),
-        Claim(
+        RateClaim(
             "fista",
             "Beck and Teboulle (2009), theorem 4.4",
             "F(w_t) − f* ≤ 2L‖w*‖²/(t + 1)²",
             "fista",
-            {**fixed, "restart": False},
+            {"backtracking": False, "restart": False},
             60,
-            bounded(
-                lambda t, c: 2 * c["L"] * c["R²"] / (t + 1.0) ** 2,
-                every=CERTIFIED_EVERY,
-            ),
+            _as_in_worst_case(fista),
             forward_constants,
+            fista,
         ),
-        Claim(
+        RateClaim(
             "mirror",
             "aflalo2011, theorem 3.1 item 3, with the constant of papers/ERRATA.md",
             "min over s ≤ t of G(λ_s) − G* ≤ (Γ + Σs²L²/(2σ))/Σs, a priori L",
@@ -322,36 +461,32 @@ def claims() -> dict[str, Claim]:
             bounded(mirror_bound, first=1),
             mirror_constants,
         ),
-        Claim(
+        RateClaim(
             "analytic descent",
             "kloft2011, theorem 4",
-            "with exact machines the objective never rises",
+            "with exact SVM solutions the objective never rises",
             "analytic",
             {"accelerate": None},
             60,
-            lambda trace, known, lower, upper: judge_monotone(trace.primal),
+            lambda trace, *_: check_monotone(trace.primal),
         ),
-        Claim(
+        RateClaim(
             "spicy superlinear",
             "suzuki2009, section 3.1",
             "errors shrink by a factor that goes to 0 as γ_t grows",
             "spicy",
             {"schedule": "geometric", "gamma": 0.01, "growth": 3.0, "precision": 1e-6},
             12,
-            lambda trace, known, lower, upper: judge_superlinear(
-                trace.primal[1:], lower, upper
-            ),
+            lambda trace, _, *ends: check_superlinear(trace.primal[1:], *ends),
         ),
-        Claim(
+        RateClaim(
             "spg",
             "jain2012, section 4",
             "the objective tends to its minimum; no rate is claimed",
             "spg",
             {},
             1,
-            lambda trace, known, lower, upper: Verdict(
-                "", "not testable", "the paper states no rate, only convergence"
-            ),
+            lambda *_: _unnamed("not testable", "the paper claims convergence alone"),
         ),
     )
     return {claim.name: claim for claim in found}

@@ -1,10 +1,10 @@
-"""Unit balls of a regularizer: {u : Ω(|u|) ≤ level}, and the dual one.
+"""Unit balls of a regularizer, drawn: {u : Ω(|u|) ≤ level}, and the dual ball.
 
-level is 1 for a norm, ½ for half the square of one (the ball of that norm), and
+The level is 1 for a norm, ½ for half the square of one (the ball of that norm), and
 Ω(0) + 1 for everything else. A point of the boundary in direction d is r d with
-Ω(r d) = level: r is known at once for homogeneous Ω, and by a search for others.
+Ω(r d) = level: r has a formula where Ω is homogeneous, and is a root elsewhere.
 
-M = 2: both balls in the plane, a corner on an axis being what drops a kernel.
+M = 2: both balls in the plane. A corner on an axis is what drops a kernel.
 M = 3: the unit ball in space.
 """
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from .inspection import Inspection
 
 Array = np.ndarray
-FAR = 1e3  # where a ball is cut off that goes on for ever
+MAX_RADIUS = 1e3  # unbounded balls are cut off here
+ROUNDED_ZERO = 1e-11  # an interior-point method leaves so much of 0
 
 
 @styled
 def draw(found: Inspection, path: str | os.PathLike | None = None) -> Any:
-    """The picture of an inspected formulation; written to a path, if there is one."""
+    """The figure of an inspected formulation; written to a path, if there is one."""
     if not found.increasing or found.M not in (2, 3):
         raise ValueError(
             f"{found.formulation!r} with M = {found.M} cannot be drawn; inspect a "
@@ -39,19 +40,21 @@ def draw(found: Inspection, path: str | os.PathLike | None = None) -> Any:
     return done((_plane if found.M == 2 else _space)(found), path)
 
 
-def level(found: Inspection) -> float:
-    if found.degree is not None:
-        return 0.5 if found.squared else 1.0
-    return found.formulation.value(np.zeros(found.M)) + 1.0
-
-
 def radius(found: Inspection, direction: Array) -> float:
-    """r with Ω(r d) = level."""
-    f, top = found.formulation, level(found)
-    if found.degree is not None:
-        size = f.value(direction)
-        return float(min((top / size) ** (1 / found.degree), FAR)) if size else FAR
-    return _where(lambda r: f.value(r * direction) - top)
+    """r with r d on the boundary of the unit ball: Ω(r d) = level."""
+    value, level = found.formulation.value, 0.5 if found.squared else 1.0
+    if found.degree is None:
+        level += value(np.zeros(found.M))
+    return _radius(value, direction, found.degree, level)
+
+
+def dual_radius(found: Inspection, direction: Array) -> float:
+    """r with r d on the dual sphere, or with Ω*(r d) = Ω*(0) + 1."""
+    f: Formulation = found.formulation
+    if found.norm or found.squared:
+        norm = lambda v: dual_norm(f, v, found.degree)  # noqa: E731
+        return _radius(norm, direction, 1.0, 1.0)
+    return _radius(f.conjugate, direction, None, f.conjugate(np.zeros(found.M)) + 1.0)
 
 
 def dual_norm(formulation: Formulation, v: Array, degree: float | None) -> float:
@@ -60,41 +63,38 @@ def dual_norm(formulation: Formulation, v: Array, degree: float | None) -> float
         far = 1e3 / formulation.value(v)  # ⟨v, v⟩ > Ω(v): outside of the unit ball
         return 1.0 / (far * formulation.feasible_scale(far * v))
     size = float(formulation.conjugate(v))
-    size = 0.0 if abs(size) < 1e-11 else size  # what an interior point leaves of 0
+    size = 0.0 if abs(size) < ROUNDED_ZERO else size
     return float(np.sqrt(2 * size)) if degree == 2 else size
 
 
-def dual_radius(found: Inspection, direction: Array) -> float:
-    """r with r d on the dual sphere, or with Ω*(r d) = Ω*(0) + 1."""
-    f: Formulation = found.formulation
-    if found.norm or found.squared:
-        size = dual_norm(f, direction, found.degree)
-        return float(min(1 / size, FAR)) if size else FAR
-    top = f.conjugate(np.zeros(found.M)) + 1.0
-    return _where(lambda r: f.conjugate(r * direction) - top)
+def _radius(
+    value: Callable[[Array], float], d: Array, degree: float | None, level: float
+) -> float:
+    """r with value(r d) = level, for an increasing function; MAX_RADIUS: none below."""
+    if degree is not None:  # value(r d) = r^degree value(d)
+        size = value(d)
+        return min((level / size) ** (1 / degree), MAX_RADIUS) if size else MAX_RADIUS
 
-
-def _where(excess: Callable[[float], float]) -> float:
-    """Where an increasing function of r crosses 0; inf is beyond."""
-
-    def bounded(r: float) -> float:
+    def excess(r: float) -> float:
         try:
-            return float(np.clip(excess(r), -1.0, 1.0))
-        except DerivationError:  # at the very edge of a domain
+            return float(np.clip(value(r * d) - level, -1.0, 1.0))  # it may be ∞
+        except DerivationError:  # at the boundary of the domain
             return 1.0
 
     high = 1.0
-    while bounded(high) < 0 and high < FAR:
+    while excess(high) < 0 and high < MAX_RADIUS:
         high *= 2
-    return float(brentq(bounded, 0.0, high, xtol=1e-3)) if high < FAR else FAR
+    if high >= MAX_RADIUS:
+        return MAX_RADIUS
+    return float(brentq(excess, 0.0, high, xtol=1e-3))
 
 
 def _plane(found: Inspection, rays: int = 65) -> Any:
     figure, axes = panels(2, height=3.8)
     angles = np.linspace(0, np.pi / 2, rays)
+    d = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     names = ("unit ball of Ω", "dual ball")
     for axis, length, name, colour in zip(axes, (radius, dual_radius), names, COLOURS):
-        d = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         u, v = (np.array([length(found, one) for one in d])[:, None] * d).T
         around = np.concatenate(
             [[u, v], [-u[::-1], v[::-1]], [-u, -v], [u[::-1], -v[::-1]]], axis=1
@@ -113,7 +113,7 @@ def _plane(found: Inspection, rays: int = 65) -> Any:
 
 
 def _space(found: Inspection) -> Any:
-    rays = 12 if found.degree is None else 25  # a root for each, or a value
+    rays = 12 if found.degree is None else 25  # a root costs more than a formula
     figure, _ = panels(1, columns=1, height=4.2)
     figure.clear()
     axis: Any = figure.add_subplot(projection="3d")

@@ -1,14 +1,14 @@
-"""The verdict on a run: what it promised against a reference it has never seen.
+"""Where a run is judged: what it promised, against a reference it has never seen.
 
-Judged are the certificate of the returned point, dual ≤ f* ≤ primal with relative gap
-ε, and an interval [lower, upper] around f* from elsewhere. It holds when
+Judged is the certificate of the returned point, dual ≤ f* ≤ primal with relative gap
+ε, by an interval [lower, upper] around f* from elsewhere. A run holds when
 
-    the run converged, and 0 ≤ ε ≤ tol
+    it converged, and 0 ≤ ε ≤ tol
     lower ≤ primal ≤ upper + ε|primal|     and     lower − ε|primal| ≤ dual ≤ upper
     the two intervals around f* meet
-    ‖θ − θ_ref‖ ≤ 3 √ε ‖θ_ref‖            where a small gap pins the weights down
+    ‖θ − θ_ref‖ ≤ 3 √ε ‖θ_ref‖            where a small gap determines the weights
 
-A verdict is a sentence: the measured numbers, or every condition that does not hold.
+The reason is a sentence: the measured numbers, or every condition that does not hold.
 """
 
 from __future__ import annotations
@@ -25,12 +25,24 @@ from ..formulations import Formulation
 from ..formulations.lp_norm import LpNorm
 from ..run.result import STATUS, Result
 
-ROUNDING = 1e-12  # of primal and dual values, which are plain float64
+ROUNDING = 1e-12  # relative error of primal and dual values, which are plain float64
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """above, below: how far the bounds lie outside the reference interval, relative."""
+    """A judged run.
+
+    Parameters
+    ----------
+    holds : bool
+        Whether every condition holds.
+    reason : str
+        The measured numbers, or the conditions that do not hold.
+    above, below : float
+        How far primal and dual lie outside the reference interval, relative.
+    weight_error : float or None
+        ‖θ − θ_ref‖/‖θ_ref‖; None where the weights are not unique.
+    """
 
     holds: bool
     reason: str
@@ -39,25 +51,38 @@ class Verdict:
     weight_error: float | None = None
 
 
-def judge(result: Result, reference: Any, tol: float) -> Verdict:
-    """The verdict on a result that promised a relative gap of tol."""
+def judge_run(result: Result, reference: Any, tol: float) -> Verdict:
+    """Judge a result that promised a relative gap of tol.
+
+    Parameters
+    ----------
+    result : Result
+        What `mklopt.solve` returned.
+    reference : Reference
+        Anything with lower, upper, relative_gap and weights.
+    tol : float
+        The relative gap that was promised.
+
+    Returns
+    -------
+    Verdict
+    """
     found = result.certificate
     above = max(0.0, relative(found.primal - reference.upper, reference.upper))
     below = max(0.0, relative(reference.lower - found.dual, reference.upper))
     error = weight_error(result, reference)
-    complaints = [
-        *_of_the_run(result, tol),
-        *_of_the_place(found, reference, tol),
-        *_of_the_weights(error, max(found.relative_gap, reference.relative_gap)),
-    ]
+    faults = [*_run_faults(result, tol), *_bound_faults(found, reference, tol)]
     good = f"gap {found.relative_gap:.1e} ≤ {tol:.0e}, meets the reference"
     if error is not None:
+        # f grows at least like the square of the distance to θ*.
+        allowed = 3 * math.sqrt(max(found.relative_gap, reference.relative_gap))
         good += f", weights {error:.1e} off"
-    reason = "; ".join(complaints) or good
-    return Verdict(not complaints, reason, above, below, error)
+        if not error <= allowed:
+            faults.append(f"weights are {error:.1e} off; {allowed:.1e} is allowed")
+    return Verdict(not faults, "; ".join(faults) or good, above, below, error)
 
 
-def _of_the_run(result: Result, tol: float) -> Iterator[str]:
+def _run_faults(result: Result, tol: float) -> Iterator[str]:
     gap = result.certificate.relative_gap
     if result.status != "converged":
         more = f": {result.message}" if result.message else ""
@@ -66,7 +91,7 @@ def _of_the_run(result: Result, tol: float) -> Iterator[str]:
         yield f"the certified gap is {gap:.1e}; promised is {tol:.0e}"
 
 
-def _of_the_place(found: Certificate, reference: Any, tol: float) -> Iterator[str]:
+def _bound_faults(found: Certificate, reference: Any, tol: float) -> Iterator[str]:
     gap = found.relative_gap * abs(found.primal)
     slack = ROUNDING * abs(reference.upper)
     if reference.relative_gap > tol:
@@ -80,17 +105,10 @@ def _of_the_place(found: Certificate, reference: Any, tol: float) -> Iterator[st
     if found.dual < reference.lower - gap - slack:
         yield "the dual value is farther below the reference than its gap allows"
     try:
-        apart = found.lower > reference.upper or found.upper < reference.lower
+        if found.lower > reference.upper or found.upper < reference.lower:
+            yield "its interval and the reference interval do not meet"
     except ValueError as error:  # weak duality fails
         yield str(error)
-    else:
-        if apart:
-            yield "its interval and the reference interval do not meet"
-
-
-def _of_the_weights(error: float | None, gap: float) -> Iterator[str]:
-    if error is not None and not error <= 3 * math.sqrt(gap):
-        yield f"weights are {error:.1e} off; {3 * math.sqrt(gap):.1e} is allowed"
 
 
 def weight_error(result: Result, reference: Any) -> float | None:
@@ -102,5 +120,5 @@ def weight_error(result: Result, reference: Any) -> float | None:
 
 
 def has_unique_weights(formulation: Formulation) -> bool:
-    """Ω strongly convex enough that a small gap pins the weights down."""
+    """Whether Ω is so strongly convex that a small gap determines the weights."""
     return isinstance(formulation, LpNorm) and 4 / 3 <= formulation.p < np.inf

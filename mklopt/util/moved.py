@@ -61,8 +61,9 @@ class _Finder(MetaPathFinder, Loader):
             f"{module.__name__} is now {now}; the old name goes with the next release"
         )
         warnings.warn(said, DeprecationWarning, stacklevel=2)
-        found = vars(importlib.import_module(now))
-        vars(module).update({k: v for k, v in found.items() if k[:2] != "__"})
+        found, kept = vars(importlib.import_module(now)), "__getattr__"
+        own = {k: v for k, v in found.items() if k[:2] != "__" or k == kept}
+        vars(module).update(own)
         for old, new in RENAMED.get(module.__name__, {}).items():
             setattr(module, old, found[new])
 

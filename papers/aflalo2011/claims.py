@@ -11,7 +11,7 @@ import pandas as pd
 from mklopt import solve
 from mklopt.claims.items import Finding, Scale, claim, decide
 from mklopt.formulations import VSKL, Composite
-from mklopt.judge.rates import Verdict, bounded, claims, mirror_bound
+from mklopt.judge.rates import RateCheck, bounded, claims, mirror_bound
 
 from .studies import (
     GAPS,
@@ -406,13 +406,13 @@ def item_3_at_the_cost_of_section_4(scale: Scale, wrong: bool = False) -> Findin
 
 
 def _item_3(scale: Scale, runs: list, factor: float, steps: int) -> Finding:
-    """The worst verdict of the judge in mklopt.rates."""
+    """The worst check of the claim in mklopt.rates."""
     divided = bounded(lambda t, c: mirror_bound(t, c) / factor, first=1)
-    judge = replace(claims()["mirror"], iterates=steps, decide=divided)
-    found: list[Verdict] = []
+    bound = replace(claims()["mirror"], iterates=steps, decide=divided)
+    found: list[RateCheck] = []
     for problem in runs:
         star = solve(problem, "mirror", tol=1e-9, max_iter=500).certificate
-        found.append(judge.check(problem, star.lower, star.upper))
+        found.append(bound.check(problem, star.lower, star.upper))
     order = ("violated", "not testable", "vacuous", "holds")
     worst = min(found, key=lambda v: (order.index(v.status), v.slack))
     qs = ", ".join(_name(p.formulation.q) for p in runs)

@@ -33,7 +33,7 @@ from mklopt.formulations import (
     stripped,
 )
 from mklopt.formulations.norms import dual_exponent, norm
-from mklopt.judge.rates import judge_monotone
+from mklopt.judge.rates import check_monotone
 from mklopt.reference import at_weights, polish, solve_dual, solve_sharply
 from mklopt.reference import equivalences as maps
 from mklopt.reference.contract_problems import load
@@ -423,7 +423,7 @@ def the_wrapper_descends_to_an_optimum(scale: Scale, wrong: bool = False) -> Fin
             if wrong:
                 theta[np.argmax(problem.grams.quad(plain.y))] = 0.0
             values, gap = alternation(problem, theta / norm(theta, p), rounds)
-            rising.append(judge_monotone(values).status)
+            rising.append(check_monotone(values).status)
             worst = max(worst, gap)
     descends = set(rising) == {"holds"}
     words = f"{len(rising)} runs from random weights: the objective "

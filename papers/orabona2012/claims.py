@@ -12,7 +12,7 @@ from mklopt import GramStack, Problem, reference, solve
 from mklopt.claims.items import Finding, Scale, claim, decide
 from mklopt.formulations import BlockNorm, Ivanov
 from mklopt.formulations.norms import dual_exponent, norm, norm_gradient
-from mklopt.judge.rates import Verdict, judge_mean
+from mklopt.judge.rates import RateCheck, check_mean
 
 from . import stand_ins, studies
 
@@ -180,8 +180,8 @@ def the_regret_of_stage_2_is_bounded(scale: Scale, wrong: bool = False) -> Findi
 
 def theorem_3(
     rows: pd.DataFrame, wrong: bool, C: list[float], iterate: str
-) -> dict[tuple, Verdict]:
-    """The judge of rates, for each p and C: mean over seeds, all T together."""
+) -> dict[tuple, RateCheck]:
+    """The check of a mean, for each p and C: mean over seeds, all T together."""
     found = {}
     part = rows[rows.C.isin(C) & (rows.iterate == iterate)]
     for cell, one in part.groupby(["p", "C"]):
@@ -190,11 +190,11 @@ def theorem_3(
         ends = (one.lower.iloc[0], one.upper.iloc[0])
         start = {"start": one.start.iloc[0]}
         T = values.columns.to_numpy()
-        found[cell] = judge_mean(T, values.to_numpy(), bound, *ends, **start)
+        found[cell] = check_mean(T, values.to_numpy(), bound, *ends, **start)
     return found
 
 
-def together(found: dict[tuple, Verdict], about: str) -> Finding:
+def together(found: dict[tuple, RateCheck], about: str) -> Finding:
     """Refuted if one is violated; vacuous if none says anything."""
     states = [v.status for v in found.values()]
     status = "holds" if "holds" in states else "vacuous"

@@ -28,7 +28,7 @@ import pytest
 from mklopt import check_solver
 from mklopt import solvers as room
 from mklopt.formulations import VSKL, BlockL1, GroupLasso, LpNorm
-from mklopt.judge.exam.exam import Report
+from mklopt.judge.exam.exam import SolverReport
 from mklopt.solvers import Solver, machines, steps
 from mklopt.solvers.base import REGISTRY
 from mklopt.util import compiled as compiled_loops
@@ -124,7 +124,7 @@ class Mutant:
     quick: bool = False  # whether `make test` tries it
     tol: float | None = None
 
-    def check(self, **asked: Any) -> Report:
+    def check(self, **asked: Any) -> SolverReport:
         what = {"formulations": [self.formulation], "losses": [self.loss]}
         return check_solver(self.load(), tol=self.tol, time_limit=6.0, **what, **asked)
 

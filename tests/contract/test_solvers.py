@@ -18,7 +18,7 @@ import pytest
 from mklopt import Problem, data, kernels, reference, solve
 from mklopt.campaign.job import covering
 from mklopt.formulations import LpNorm
-from mklopt.judge.verdict import judge
+from mklopt.judge.verdict import judge_run
 from mklopt.reference.contract_problems import (
     STORE,
     Cell,
@@ -76,7 +76,7 @@ def stored(cell: Cell):
 
 def assert_meets(result, found, tol: float) -> None:
     """Certified, inside the reference interval, and with its weights where unique."""
-    verdict = judge(result, found, tol)
+    verdict = judge_run(result, found, tol)
     assert verdict.holds, f"{result}: {verdict.reason}"
 
 

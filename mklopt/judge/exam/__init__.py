@@ -1,1 +1,1 @@
-"""The conformance kit: anybody's solver on graded problems, with a diagnosis."""
+"""The exam for solvers: anybody's solver on graded problems, with a diagnosis."""

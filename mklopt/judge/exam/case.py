@@ -1,7 +1,7 @@
-"""How bad a candidate is, and one failure with all that is known of it.
+"""One failure with all that is known of it, and the error that a candidate is given.
 
-A candidate is as bad as max(relative gap, δ²): the gap after repair, and δ the relative
-distance of α from the feasible set as it was given (a distance δ costs about δ²).
+The error is max(relative gap, δ²): the gap after repair, and δ the relative distance of
+α from the feasible set as it was given (a distance δ costs about δ²).
 """
 
 from __future__ import annotations
@@ -13,39 +13,38 @@ from typing import Any
 
 import numpy as np
 
-from ...certificates.certificate import certify
+from ...certificates.certificate import Certificate, certify
 from ...formulations.derive.epigraph import DerivationError
+from ...formulations.fixed_weights import FixedWeights
 from ...formulations.losses.domains import Box
-from ...formulations.norms import INF
 from ...problem import Problem
 from ...reference import Reference, at_weights
 from ...solvers.machines import svm
-from .sandbox import Answer, Point
+from .sandbox import Answer, Candidate
 
 Array = np.ndarray
-BETTER = 0.01  # of the badness: what a hypothesis must reach to explain a failure
+EXPLAINED = 0.01  # of the error: what is left of it where a hypothesis explains it
+NOT_CERTIFIED = (ValueError, ArithmeticError, DerivationError)
 
 
-def distance(problem: Problem, dual: Array) -> tuple[float, str]:
-    """How far α is from feasible as it was given, relatively, and in which respect."""
-    domain, size = problem.loss.domain(problem.y), float(np.sum(np.abs(dual)))
+def infeasibility(problem: Problem, dual: Array) -> tuple[float, str]:
+    """The relative distance of α from the feasible set, and the broken constraint."""
+    domain, costs = problem.loss.domain(problem.y), problem.costs
     if isinstance(domain, Box):
-        low, high = domain.ends(problem.costs)
-        out = np.maximum(np.maximum(low - dual, dual - high), 0.0) / problem.costs
+        low, high = domain.ends(costs)
+        out = np.maximum(np.maximum(low - dual, dual - high), 0.0) / costs
         off, words = float(np.max(out)), _outside(problem, dual, out)
     else:
-        moved = problem.loss.domain(problem.y).restore(dual, problem.costs, False)
-        off = float(np.max(np.abs(moved - dual)) / np.max(problem.costs))
+        moved = domain.restore(dual, costs, False)
+        off = float(np.max(np.abs(moved - dual)) / np.max(costs))
         words = f"α is outside the domain of the loss by {off:.2g}·C"
-    if problem.bias and size > 0:
+    if problem.bias and np.any(dual):
         total = np.atleast_1d(np.sum(dual, axis=0))
-        astray = float(np.max(np.abs(total))) / size
-        if astray > off:
-            worst = total[np.argmax(np.abs(total))]
-            off, words = (
-                astray,
-                (f"Σα = {worst:.3g} where a bias asks for 0 ({astray:.1g} of Σ|α|)"),
-            )
+        worst = total[np.argmax(np.abs(total))]
+        share = float(abs(worst) / np.sum(np.abs(dual)))
+        if share > off:
+            words = f"Σα = {worst:.3g} where a bias asks for 0 ({share:.1g} of Σ|α|)"
+            return share, words
     return off, words
 
 
@@ -58,22 +57,30 @@ def _outside(problem: Problem, dual: Array, out: Array) -> str:
     )
 
 
-def badness(problem: Problem, point: Point) -> float:
-    """max(relative gap after repair, δ²); inf where nothing can be certified."""
-    dual = machine(problem, point.weights) if point.dual is None else point.dual
+def certified(problem: Problem, given: Candidate) -> Certificate:
+    """The certificate of a candidate; one of NOT_CERTIFIED where there is none."""
+    dual = given.dual
     if dual is None:
-        return math.inf
-    primal = {"weights": point.weights, "coefficients": point.coefficients}
-    if point.coefficients is not None:
-        del primal["weights"]
+        dual = svm_dual(problem, given.weights)
+    if dual is None:
+        raise ValueError("the SVM at these weights cannot be solved")
+    if given.coefficients is not None:
+        return certify(problem, dual, coefficients=given.coefficients)
+    return certify(problem, dual, given.weights)
+
+
+def error_of(problem: Problem, given: Candidate) -> float:
+    """max(relative gap after repair, δ²); ∞ where nothing can be certified."""
     try:
-        found = certify(problem, dual, **primal)  # type: ignore[arg-type]
-    except (ValueError, ArithmeticError, DerivationError):
+        gap = certified(problem, given).relative_gap
+    except NOT_CERTIFIED:
         return math.inf
-    return max(found.relative_gap, distance(problem, dual)[0] ** 2)
+    if given.dual is None:
+        return gap
+    return max(gap, infeasibility(problem, given.dual)[0] ** 2)
 
 
-def machine(problem: Problem, weights: Array | None) -> Array | None:
+def svm_dual(problem: Problem, weights: Array | None) -> Array | None:
     """α of the SVM at these weights, as exact as it can be; None: none was found."""
     if weights is None or not np.all(np.isfinite(weights) & (weights >= 0)):
         return None
@@ -100,35 +107,38 @@ class Case:
     answer: Answer
     tol: float
     reference: Reference
-    point: Point  # the one of the answer that is looked at
+    given: Candidate  # the one of the answer that is looked at
 
     @cached_property
-    def badness(self) -> float:
-        return badness(self.problem, self.point)
+    def error(self) -> float:
+        """The error of the candidate for the problem as it is."""
+        return error_of(self.problem, self.given)
 
     @property
-    def bar(self) -> float:
-        """What a hypothesis must reach to explain this failure."""
-        aim = max(10 * self.tol, BETTER * min(self.badness, 1.0))
-        return min(aim, 0.03 * self.badness)
+    def explained(self) -> float:
+        """The error that a hypothesis must reach to explain this failure."""
+        aim = max(10 * self.tol, EXPLAINED * min(self.error, 1.0))
+        return min(aim, 0.03 * self.error)
 
     @cached_property
     def dual(self) -> Array:
-        if self.point.dual is not None:
-            return self.point.dual
-        found = machine(self.problem, self.point.weights)
+        """α as given, or of the SVM at the weights, or 0."""
+        if self.given.dual is not None:
+            return self.given.dual
+        found = svm_dual(self.problem, self.given.weights)
         return np.zeros(self.problem.shape) if found is None else found
 
     @cached_property
     def v(self) -> Array:
+        """‖α‖_{K_m} for each kernel."""
         return np.sqrt(np.maximum(self.problem.grams.quad(self.dual), 0.0))
 
     @cached_property
     def weights(self) -> Array:
-        """As given, or ‖w_m‖/‖α‖_{K_m} of the coefficients."""
-        if self.point.weights is not None:
-            return self.point.weights
-        B = self.point.coefficients
+        """θ as given, or ‖w_m‖/‖α‖_{K_m} of the coefficients."""
+        if self.given.weights is not None:
+            return self.given.weights
+        B = self.given.coefficients
         assert B is not None
         squares = B * self.problem.grams.apply(B)
         u = np.sqrt(np.maximum(squares.reshape(len(B), -1).sum(axis=1), 0.0))
@@ -136,8 +146,9 @@ class Case:
 
     @cached_property
     def predictions(self) -> Array:
-        if self.point.coefficients is not None:
-            f = np.sum(self.problem.grams.apply(self.point.coefficients), axis=0)
+        """f of the candidate, with the best bias."""
+        if self.given.coefficients is not None:
+            f = np.sum(self.problem.grams.apply(self.given.coefficients), axis=0)
         else:
             f = self.problem.grams.combine(self.weights) @ self.dual
         if self.problem.bias:
@@ -147,25 +158,29 @@ class Case:
     @cached_property
     def half_right(self) -> bool:
         """α is optimal with the weights it asks for, or θ with the α it asks for."""
-        smooth = "smooth_dual" in self.problem.formulation.traits
-        found = self.with_own_weights(self.problem) if smooth else INF
-        return min(found, self.solved_again) <= self.bar
+        best = min(self.with_own_weights(self.problem), self.solved_again)
+        return best <= self.explained
 
     @cached_property
     def solved_again(self) -> float:
-        """With α from the machine at these weights."""
-        again = machine(self.problem, self.weights)
-        return (
-            INF if again is None else badness(self.problem, Point(again, self.weights))
-        )
+        """The error with α of the SVM at these weights."""
+        return error_of(self.problem, Candidate(None, self.weights))
 
     def with_own_weights(self, problem: Problem) -> float:
+        """The error with the weights that α asks for; ∞ where α does not tell them."""
+        if "smooth_dual" not in problem.formulation.traits:
+            return math.inf
         theta = problem.formulation.dual_weights(self.v)
         own = np.where(np.isfinite(theta), theta, 0.0)
-        return badness(problem, Point(self.dual, own))
+        return error_of(problem, Candidate(self.dual, own))
+
+    def of_svm(self, dual: Array, weights: Array) -> float:
+        """The error of α for the SVM at these weights, the weights being fixed."""
+        fixed = self.problem.with_(formulation=FixedWeights(np.maximum(weights, 0.0)))
+        return error_of(fixed, Candidate(dual, weights))
 
     def under(self, **changes: Any) -> float:
-        """How bad the candidate is for the problem with some parts exchanged.
+        """The error of the candidate for the problem with some parts exchanged.
 
         Also with the weights that the changed problem gives to α, unless α or θ is
         right as it is: a solver may mix up Ω in one place and not in another.
@@ -174,24 +189,19 @@ class Case:
             other = self.problem.with_(**changes)
         except ValueError:
             return math.inf
-        found = badness(other, self.point)
-        own = self.point.dual is not None and not self.half_right
-        if own and "smooth_dual" in other.formulation.traits:
-            return min(found, self.with_own_weights(other))
-        return found
+        found = error_of(other, self.given)
+        if self.given.dual is None or self.half_right:
+            return found
+        return min(found, self.with_own_weights(other))
 
     def stretched(self, c: float) -> float:
-        """How bad (cα, θ/c), the same w, is for cC: with Ω multiplied by 1/c."""
+        """The error of (cα, θ/c), the same w, for cC: with Ω multiplied by 1/c."""
         other = self.problem.with_(C=c * np.asarray(self.problem.C))
-        dual, theta = self.point.dual, self.point.weights
-        return badness(
-            other,
-            replace(
-                self.point,
-                dual=None if dual is None else c * dual,
-                weights=None if theta is None else theta / c,
-            ),
-        )
+        dual, theta = self.given.dual, self.given.weights
+        dual = None if dual is None else c * dual
+        theta = None if theta is None else theta / c
+        return error_of(other, replace(self.given, dual=dual, weights=theta))
 
-    def with_point(self, **changes: Any) -> float:
-        return badness(self.problem, replace(self.point, **changes))
+    def after(self, **changes: Any) -> float:
+        """The error of the candidate with some parts exchanged."""
+        return error_of(self.problem, replace(self.given, **changes))

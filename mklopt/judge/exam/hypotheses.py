@@ -28,34 +28,37 @@ from ...formulations.norms import INF, block_exponent
 from ...grams.stack import GramStack
 from ...problem import Problem
 from ...util.tables import shown
-from .case import Case, badness, distance
-from .sandbox import Point
+from .case import EXPLAINED, Case, error_of, infeasibility
+from .sandbox import Candidate
 
 Array = np.ndarray
-BETTER = 0.01  # α fits kernels in single precision so much better than the true ones
-ANEW = 0.6  # what it counts when α or θ was computed anew
-FREE = 1e4  # times C: as good as no bound on α
-NEAR = 1e-3  # relative: numbers closer than this are called by the same name
+RECOMPUTED = 0.6  # the share of an explanation for which α or θ was computed anew
+UNBOUNDED = 1e4  # times C: as good as no bound on α
+SAME_NUMBER = 1e-3  # relative: numbers closer than this have the same name
+MAX_ROUNDED_ERROR = 1e-2  # a larger error does not come from single precision
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One explanation: what kind, in words, and what the changed pair is certified to.
+class Explanation:
+    """Why a candidate fails: the kind, in words, and the error of the changed pair.
 
-    An observation without a changed pair certifies nothing: its badness is NaN. Where α
+    An observation without a changed pair certifies nothing: its error is NaN. Where α
     or θ was computed anew the change is large and a success says less: share < 1.
     """
 
     kind: str
     words: str
-    badness: float = math.nan
+    error: float = math.nan
     share: float = 1.0
 
+
+Explanations = Iterator[Explanation]
 
 # ---- another problem ---------------------------------------------
 
 
 def known_factors(problem: Problem) -> dict[str, float]:
+    """The factors by which C is often wrong, by name."""
     n, M = problem.grams.n, problem.grams.M
     return {
         "C/n": 1 / n, "n·C": n, "C/2": 0.5, "2·C": 2.0, "C/M": 1 / M, "M·C": M,
@@ -64,32 +67,33 @@ def known_factors(problem: Problem) -> dict[str, float]:
     }  # fmt: skip
 
 
-def other_C(case: Case) -> Iterator[Finding]:
-    """The usual suspects, and the C′ that α itself shows: −α = C′ V'(f)."""
-    problem, C = case.problem, case.problem.costs
-    if np.ndim(problem.C):
+def other_C(case: Case) -> Explanations:
+    """The usual factors, and the C′ that α itself shows: −α = C′ V'(f)."""
+    problem, C = case.problem, np.asarray(case.problem.C)
+    if C.ndim:
         words = "optimal with the mean of C for every sample: C per sample is ignored"
-        yield Finding("other C", words, case.under(C=float(np.mean(C))))
+        yield Explanation("other C", words, case.under(C=float(np.mean(C))))
     names, visible = known_factors(problem), _visible_factors(case)
     if visible and visible[0] > 1:
         words = f"C too large or α unbounded: optimal for every C′ ≥ {visible[0]:.4g}·C"
-        found = Finding("other C", words, case.under(C=FREE * np.asarray(problem.C)))
+        found = Explanation("other C", words, case.under(C=UNBOUNDED * C))
         yield found
-        if found.badness <= case.bar:  # then it is optimal for many of those below
+        if found.error <= case.explained:  # then it is optimal for many of those below
             return
     for factor in (*names.values(), *visible):
-        if not 0 < factor < INF or abs(factor - 1) < NEAR:
+        if not 0 < factor < INF or abs(factor - 1) < SAME_NUMBER:
             continue
-        close = [k for k, x in names.items() if abs(x / factor - 1) < NEAR]
-        name = f"C′ = {close[0]}" if close else f"C′ = {factor:.4g}·C"
-        words = f"objective of another C: optimal for {name}"
-        if close and close[0] in ("C/2", "2·C"):
+        close = [k for k, x in names.items() if abs(x / factor - 1) < SAME_NUMBER]
+        name = close[0] if close else f"{factor:.4g}·C"
+        words = f"objective of another C: optimal for C′ = {name}"
+        if name in ("C/2", "2·C"):
             words += ", as with a factor ½ lost or added"
-        plain = case.under(C=factor * np.asarray(problem.C))
-        yield Finding("other C", words, min(plain, case.stretched(factor)))
+        error = min(case.under(C=factor * C), case.stretched(factor))
+        yield Explanation("other C", words, error)
 
 
 def _visible_factors(case: Case) -> list[float]:
+    """max |α|/C, and the median of α/(−C V'(f)) where that is not 0."""
     problem = case.problem
     if len(problem.shape) > 1:
         return []
@@ -100,49 +104,48 @@ def _visible_factors(case: Case) -> list[float]:
     return [*found, float(np.median(ratios))] if len(ratios) else found
 
 
-def bias(case: Case) -> Iterator[Finding]:
-    problem = case.problem
-    if problem.bias:
+def bias(case: Case) -> Explanations:
+    """Optimal without the bias, or with one."""
+    if case.problem.bias:
         words = "bias missing: optimal for the problem without one"
-        yield Finding("bias missing", words, case.under(bias=False))
-    elif problem.loss.bias_allowed:
-        words = "optimal for the problem with a bias, which has none"
-        yield Finding("bias added", words, case.under(bias=True))
+        yield Explanation("bias missing", words, case.under(bias=False))
+    elif case.problem.loss.bias_allowed:
+        words = "bias added: optimal for the problem with a bias; it has none"
+        yield Explanation("bias added", words, case.under(bias=True))
 
 
-def other_formulation(case: Case) -> Iterator[Finding]:
+def other_formulation(case: Case) -> Explanations:
+    """Optimal for a formulation that is easily mistaken for this one."""
     own = case.problem.formulation
     for other, hint in _neighbours(own, case):
         if other != own:
             words = "objective of another formulation: optimal for "
-            words += f"{shown(other)}, not {shown(own)}"
-            found = case.under(formulation=other)
+            words += f"{shown(other)}, not {shown(own)}" + f" ({hint})" * bool(hint)
             kind = "wrong groups" if "groups" in hint else "other formulation"
-            yield Finding(kind, words + (f" ({hint})" if hint else ""), found)
+            yield Explanation(kind, words, case.under(formulation=other))
 
 
-def _neighbours(own: Formulation, case: Case) -> Iterator[tuple[Formulation, str]]:
-    p = float(getattr(own, "p", math.nan))
+def _neighbours(own: Any, case: Case) -> Iterator[tuple[Formulation, str]]:
+    p, q = (float(getattr(own, name, math.nan)) for name in "pq")
+    as_block_norm = "p was taken for the exponent of the block norm"
     if 1 <= p < INF:
         exponents = {
             "q = 2p/(p+1) was taken for the exponent of the weights": block_exponent(p),
-            "p was taken for the exponent of the block norm": p / (2 - p)
-            if p < 2
-            else 0,
+            as_block_norm: p / (2 - p) if p < 2 else math.nan,
             "the dual exponent was taken": p / (p - 1) if p > 1 else INF,
             "the weights follow another p": _visible_exponent(case),
         }
         for hint, x in exponents.items():
-            if 1 <= x <= INF:
-                yield replace(own, p=x), hint  # type: ignore[call-arg]
+            if x >= 1:
+                yield replace(own, p=x), hint
         if p >= 2:
-            yield BlockNorm(p), "p was taken for the exponent of the block norm"
-    q = float(getattr(own, "q", math.nan))
+            yield BlockNorm(p), as_block_norm
     if 1 <= q < INF:
         for x in (q / (q - 1) if q > 1 else INF, 2 * q, max(q / 2, 1.0)):
-            yield replace(own, q=x), "another q"  # type: ignore[call-arg]
+            yield replace(own, q=x), "another q"
     if getattr(own, "groups", None):
-        yield from _other_groups(own)
+        for groups, hint in _other_groups(own.groups):
+            yield replace(own, groups=groups), hint
     yield LpNorm(INF), "uniform weights: none were learned"
     yield BlockL1(), "the squared norm" if isinstance(own, GroupLasso) else ""
     yield GroupLasso(), "the norm is not squared" if p == 1 else ""
@@ -150,24 +153,20 @@ def _neighbours(own: Formulation, case: Case) -> Iterator[tuple[Formulation, str
     yield Tikhonov(p if p >= 1 else 1.0), "weights penalized, not bounded"
 
 
-def _other_groups(own: Any) -> Iterator[tuple[Formulation, str]]:
-    M = sum(map(len, own.groups))
+def _other_groups(groups: tuple) -> Iterator[tuple[tuple, str]]:
+    M = sum(map(len, groups))
     for way in (1, -1):
-        moved = [tuple((k + way) % M for k in group) for group in own.groups]
-        yield replace(own, groups=tuple(moved)), f"groups moved on by {way:+d} kernel"
-    yield replace(own, groups=(tuple(range(M)),)), "all kernels in one of the groups"
-    single = tuple((k,) for k in range(M))
-    yield replace(own, groups=single), "groups of one kernel each"
+        moved = tuple(tuple((k + way) % M for k in group) for group in groups)
+        yield moved, f"groups moved on by {way:+d} kernel"
+    yield (tuple(range(M)),), "all kernels in one of the groups"
+    yield tuple((k,) for k in range(M)), "groups of one kernel each"
 
 
 def _visible_exponent(case: Case) -> float:
     """The p for which θ ∝ v^{2/(p−1)}, from the slope of log θ over log v."""
     theta, v = case.weights, case.v
     used = (theta > 1e-9 * np.max(theta)) & (v > 1e-9 * np.max(v))
-    x, z = (
-        np.log(np.where(used, v, 1.0))[used],
-        np.log(np.where(used, theta, 1.0))[used],
-    )
+    x, z = np.log(v[used]), np.log(theta[used])
     if len(x) < 4 or np.ptp(x) < 1e-3:
         return math.nan
     slope, shift = np.polyfit(x, z, 1)
@@ -175,13 +174,14 @@ def _visible_exponent(case: Case) -> float:
     return 1 + 2 / slope if fits and slope > 1e-6 else math.nan
 
 
-def other_loss(case: Case) -> Iterator[Finding]:
+def other_loss(case: Case) -> Explanations:
+    """Optimal for a loss with other parameters, or for another loss."""
     own = case.problem.loss
     for other in _other_losses(own):
         if other != own:
             words = "objective of another loss: optimal for "
             words += f"{shown(other, other.name)}, not {shown(own, own.name)}"
-            yield Finding("other loss", words, case.under(loss=other))
+            yield Explanation("other loss", words, case.under(loss=other))
 
 
 def _other_losses(own: Loss) -> Iterator[Loss]:
@@ -197,74 +197,61 @@ def _other_losses(own: Loss) -> Iterator[Loss]:
             yield kind()
 
 
-def ignored_kernels(case: Case) -> Iterator[Finding]:
+def ignored_kernels(case: Case) -> Explanations:
     """Optimal for the stack without the kernels of weight 0."""
     used = case.weights > 1e-12 * np.max(case.weights, initial=0.0)
     if np.all(used) or not np.any(used):
         return
-    B = case.point.coefficients
-    part = replace(
-        case.point,
-        weights=None if case.point.weights is None else case.weights[used],
-        coefficients=None if B is None else B[used],
-    )
-    try:
-        other = case.problem.with_(grams=case.problem.grams.subset(used))
-    except ValueError:  # a formulation with one parameter per kernel
-        return
+    theta, B = case.given.weights, case.given.coefficients
+    theta, B = (None if part is None else part[used] for part in (theta, B))
+    other = case.problem.with_(grams=case.problem.grams.subset(used))
     missed = case.reference.weights > 1e-3 * np.max(case.reference.weights)
     names = ", ".join(map(str, np.flatnonzero(missed & ~used)))
     words = f"kernel {names} is ignored: optimal for the stack without it"
-    yield Finding("kernel ignored", words, badness(other, part))
+    error = error_of(other, replace(case.given, weights=theta, coefficients=B))
+    yield Explanation("kernel ignored", words, error)
 
 
-def ignored_samples(case: Case) -> Iterator[Finding]:
+def ignored_samples(case: Case) -> Explanations:
     """Optimal without the samples that pay a loss and yet have α = 0."""
-    problem, point = case.problem, case.point
-    if len(problem.shape) > 1 or point.weights is None or point.dual is None:
+    problem, given = case.problem, case.given
+    if len(problem.shape) > 1 or given.weights is None or given.dual is None:
         return
     slope = problem.loss.gradient(case.predictions, problem.y)
     loss = problem.loss.value(case.predictions, problem.y)
-    silent = (point.dual == 0) & (slope != 0) & (loss > 1e-3 * np.max(loss))
+    silent = (given.dual == 0) & (slope != 0) & (loss > 1e-3 * np.max(loss))
     keep = ~silent
     if not np.any(silent) or np.sum(silent) > len(keep) // 4:
         return
-    try:
-        other = Problem(
-            GramStack(problem.grams.dense()[:, keep][:, :, keep]),
-            problem.y[keep], problem.loss, problem.formulation, problem.costs[keep],
-            bias=problem.bias,
-        )  # fmt: skip
-    except ValueError:  # a class may be left without samples
-        return
+    grams = GramStack(problem.grams.dense()[:, keep][:, :, keep])
+    other = problem.with_(grams=grams, y=problem.y[keep], C=problem.costs[keep])
     names = ", ".join(map(str, np.flatnonzero(silent)))
     words = f"sample {names} takes no part: optimal for the data without it"
-    part = replace(point, dual=point.dual[keep])
-    yield Finding("sample ignored", words, badness(other, part))
+    error = error_of(other, replace(given, dual=given.dual[keep]))
+    yield Explanation("sample ignored", words, error)
 
 
-def single_precision(case: Case) -> Iterator[Finding]:
+def single_precision(case: Case) -> Explanations:
     """α of kernels rounded to float32, or numbers that are all float32."""
-    problem, point = case.problem, case.point
-    rounded = [a for a in (point.dual, point.weights) if a is not None and np.any(a)]
-    if rounded and all(_is_single(a) for a in rounded) and case.badness < 1e-2:
-        words = (
-            f"single precision: all numbers given are float32, gap {case.badness:.1e}"
-        )
-        yield Finding("single precision", words, 0.0)
-    if point.dual is None or case.badness > 1e-2:
+    problem, dual, theta = case.problem, case.given.dual, case.weights
+    if case.error > MAX_ROUNDED_ERROR:
         return
-    K = problem.grams.combine(case.weights).astype(np.float32).astype(float)
+    given = [a for a in (dual, case.given.weights) if a is not None and np.any(a)]
+    if given and all(_is_single(a) for a in given):
+        words = f"single precision: all numbers given are float32, gap {case.error:.1e}"
+        yield Explanation("single precision", words, 0.0)
+    if dual is None:
+        return
+    K = problem.grams.combine(theta).astype(np.float32).astype(float)
     one = problem.with_(grams=GramStack(K[None]), formulation=FixedWeights((1.0,)))
-    found = badness(one, Point(point.dual, np.ones(1)))
-    fixed = problem.with_(formulation=FixedWeights(case.weights))
-    inner = badness(fixed, Point(point.dual, case.weights))
-    if found <= BETTER * inner:
+    rounded = error_of(one, Candidate(dual, np.ones(1)))
+    exact = case.of_svm(dual, theta)
+    if rounded <= EXPLAINED * exact:
         words = (
-            f"single precision: α solves the machine on Σθ_mK_m rounded to float32 "
-            f"to {found:.1e}, in double precision only to {inner:.1e}"
+            f"single precision: α solves the SVM on Σθ_mK_m rounded to float32 "
+            f"to {rounded:.1e}, in double precision only to {exact:.1e}"
         )
-        yield Finding("single precision", words, min(found, case.bar))
+        yield Explanation("single precision", words, min(rounded, case.explained))
 
 
 def _is_single(a: Array) -> bool:
@@ -276,54 +263,52 @@ def _is_single(a: Array) -> bool:
 # ---- another candidate -------------------------------------------
 
 
-def wrong_sign(case: Case) -> Iterator[Finding]:
-    dual, y = case.point.dual, case.problem.y
+def wrong_sign(case: Case) -> Explanations:
+    """Optimal with the sign of the label, or with the other sign."""
+    dual, y = case.given.dual, case.problem.y
     if dual is None:
         return
     if case.problem.loss.labels == "binary":
+        kind = "label sign dropped"
         words = "α is given without the sign of the label: multiply it by y"
-        yield Finding("label sign dropped", words, case.with_point(dual=y * dual))
-        fixed = case.problem.with_(formulation=FixedWeights(case.weights))
-        found = badness(fixed, Point(y * dual, case.weights))
-        words += "; so it solves the machine at these weights, which are wrong too"
-        yield Finding("label sign dropped", words, found, ANEW)
+        yield Explanation(kind, words, case.after(dual=y * dual))
+        words += "; so it solves the SVM at these weights, which are wrong too"
+        error = case.of_svm(y * dual, case.weights)
+        yield Explanation(kind, words, error, RECOMPUTED)
     words = "the sign of α is reversed: −α is certified"
-    yield Finding("sign reversed", words, case.with_point(dual=-dual))
+    yield Explanation("sign reversed", words, case.after(dual=-dual))
 
 
-def infeasible(case: Case) -> Iterator[Finding]:
+def infeasible(case: Case) -> Explanations:
     """Right after repair: clipped and centred α is certified, the given one is not."""
-    if case.point.dual is None:
+    if case.given.dual is None:
         return
-    off, words = distance(case.problem, case.point.dual)
-    repaired = case.problem.feasible(case.point.dual)
-    found = case.with_point(dual=repaired)
+    off, words = infeasibility(case.problem, case.given.dual)
     if off**2 > case.tol:
-        words = f"dual infeasible: {words}; repaired, the gap is {found:.1e}"
-        yield Finding("dual infeasible", words, found)
+        error = case.after(dual=case.problem.feasible(case.given.dual))
+        words = f"dual infeasible: {words}; repaired, the gap is {error:.1e}"
+        yield Explanation("dual infeasible", words, error)
 
 
-def scaled_weights(case: Case) -> Iterator[Finding]:
+def scaled_weights(case: Case) -> Explanations:
     """θ = cθ₀, given so at the end (α is right) or used so all along (C′ = cC).
 
-    The machine at cθ₀ with C is the one at θ₀ with cC, its α divided by c; and
+    The SVM at cθ₀ with C is the one at θ₀ with cC, its α divided by c; and
     u = θ‖α‖_K is the same for both, so that c is θ over the weights that u asks for.
     """
-    theta, problem = case.weights, case.problem
-    if not np.any(theta) or case.point.weights is None:
+    theta = case.weights
+    if not np.any(theta) or case.given.weights is None:
         return
-    asked = problem.formulation.weights(theta * case.v)
+    asked = case.problem.formulation.weights(theta * case.v)
     good = (theta > 1e-6 * np.max(theta)) & np.isfinite(asked) & (asked > 0)
     ratios = [float(np.median(theta[good] / asked[good]))] if np.any(good) else []
     for c in (*ratios, _best_scale(case)):
-        if not 1e-12 < c < 1e12 or abs(c - 1) < NEAR:
+        if not 1e-12 < c < 1e12 or abs(c - 1) < SAME_NUMBER:
             continue
         words = f"weights not normalized: they are {c:.4g} times the right ones"
-        yield Finding("not normalized", words, case.with_point(weights=theta / c))
-        found = case.stretched(c)
-        yield Finding(
-            "not normalized", f"{words}, which acts like C′ = {c:.4g}·C", found
-        )
+        yield Explanation("not normalized", words, case.after(weights=theta / c))
+        words += f", which acts like C′ = {c:.4g}·C"
+        yield Explanation("not normalized", words, case.stretched(c))
 
 
 def _best_scale(case: Case) -> float:
@@ -333,67 +318,61 @@ def _best_scale(case: Case) -> float:
         weights = case.weights * math.exp(-log)
         return min(certify(case.problem, case.dual, weights).primal, 1e300)
 
-    if case.point.dual is None or not np.all(case.weights >= 0):
+    if case.given.dual is None or not np.all(case.weights >= 0):
         return 1.0
     found = minimize_scalar(primal, bounds=(-12.0, 12.0), method="bounded")
     return float(math.exp(found.x))
 
 
-def permuted_weights(case: Case) -> Iterator[Finding]:
-    """The right weights in another order, found by their ranks."""
-    theta, right = case.weights, case.reference.weights
-    if case.point.weights is None or len(theta) < 2:
+def permuted_weights(case: Case) -> Explanations:
+    """The right weights in another order, found by their ranks, or moved on by one."""
+    theta, M = case.weights, len(case.weights)
+    if case.given.weights is None or M < 2:
         return
-    order = np.empty(len(theta), int)
-    order[np.argsort(right, kind="stable")] = np.argsort(theta, kind="stable")
-    for way, name in ((order, ""), *_rolls(len(theta))):
-        moved = theta[way]
-        far = np.abs(moved - theta) > NEAR * np.max(np.abs(theta))
+    by_rank = np.empty(M, int)
+    right = np.argsort(case.reference.weights, kind="stable")
+    by_rank[right] = np.argsort(theta, kind="stable")
+    orders = {"change places": by_rank, "moved on by -1": np.roll(np.arange(M), 1),
+              "moved on by 1": np.roll(np.arange(M), -1)}  # fmt: skip
+    for name, order in orders.items():
+        moved = theta[order]
+        far = np.abs(moved - theta) > SAME_NUMBER * np.max(np.abs(theta))
         if np.any(far):
             names = ", ".join(map(str, np.flatnonzero(far)))
-            words = f"weights at the wrong kernels: {names} {name or 'change places'}"
-            found = case.with_point(weights=moved)
-            yield Finding("weights permuted", words, found)
+            words = f"weights at the wrong kernels: {names} {name}"
+            yield Explanation("weights permuted", words, case.after(weights=moved))
 
 
-def _rolls(M: int) -> Iterator[tuple[Array, str]]:
-    for way in (1, -1):
-        yield np.roll(np.arange(M), way), f"moved on by {-way}"
-
-
-def stale(case: Case) -> Iterator[Finding]:
-    """The machine solved again at θ is certified, or the weights that α asks for."""
-    problem, point = case.problem, case.point
-    if point.dual is None:
+def stale(case: Case) -> Explanations:
+    """The SVM solved again at θ is certified, or the weights that α asks for."""
+    if case.given.dual is None:
         return
-    found, (off, words) = case.solved_again, distance(problem, point.dual)
+    error, (off, words) = case.solved_again, infeasibility(case.problem, case.dual)
     if off**2 > case.tol:
-        words = f"dual infeasible: {words}; solved again, the gap is {found:.1e}"
-        yield Finding("dual infeasible", words, found, ANEW)
+        words = f"dual infeasible: {words}; solved again, the gap is {error:.1e}"
+        yield Explanation("dual infeasible", words, error, RECOMPUTED)
     else:
-        yield Finding("stale dual", _stale_words(case, found), found, ANEW)
-    if "smooth_dual" in problem.formulation.traits:
-        found = case.with_own_weights(problem)
-        words = (
-            "stale weights: those that belong to the dual are certified to "
-            f"{found:.1e}, those returned to {case.badness:.1e}"
-        )
-        yield Finding("stale weights", words, found, ANEW)
+        yield Explanation("stale dual", _stale_words(case, error), error, RECOMPUTED)
+    error = case.with_own_weights(case.problem)
+    words = (
+        "stale weights: those that belong to the dual are certified to "
+        f"{error:.1e}, those returned to {case.error:.1e}"
+    )
+    yield Explanation("stale weights", words, error, RECOMPUTED)
 
 
-def _stale_words(case: Case, found: float) -> str:
+def _stale_words(case: Case, error: float) -> str:
     for back, theta in enumerate(reversed(case.answer.earlier), 1):
-        fixed = case.problem.with_(formulation=FixedWeights(theta))
-        if badness(fixed, Point(case.point.dual, theta)) <= case.bar:
+        if case.of_svm(case.dual, theta) <= case.explained:
             which = "the iterate before" if back == 1 else f"{back} iterates before"
             return f"stale dual: it belongs to the weights of {which}"
     return (
-        "stale or inexact dual: solved again at the returned weights, the machine "
-        f"brings the gap from {case.badness:.1e} to {found:.1e}"
+        "stale or inexact dual: solved again at the returned weights, the SVM brings "
+        f"the gap from {case.error:.1e} to {error:.1e}"
     )
 
 
-HYPOTHESES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+HYPOTHESES: tuple[Callable[[Case], Explanations], ...] = (
     wrong_sign, infeasible, bias, other_C, other_formulation, other_loss,
     scaled_weights, permuted_weights, ignored_kernels, ignored_samples,
     single_precision, stale,

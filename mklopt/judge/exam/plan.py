@@ -1,8 +1,9 @@
-"""What a solver is asked by the conformance kit, and how a solver is found.
+"""Which problems a solver is given by the exam, and how a solver is found by name.
 
 A question is a graded problem (reference/graded_problems.py) with a formulation and a
-loss, and the gap it should be solved to. What is not asked for is decided by the traits
-that a solver states: the first three formulations it supports, and one more loss.
+loss, and the relative gap it should be solved to. Where the caller does not choose, the
+traits that a solver states decide: the first three formulations it supports, and one
+more loss.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from ...formulations import Formulation, Loss, formulations, losses_by_name
 from ...formulations.lp_norm import LpNorm
@@ -24,10 +27,10 @@ from ...reference.graded_problems import GRADED, GRADES, Graded
 from ...solvers import Solver, solvers
 from ...util.tables import shown
 
-TOL = 1e-6
-FIRST = ("LpNorm", "BlockL1", "GroupLasso", "VSKL", "Tikhonov")  # what is tried first,
-USUAL = ("hinge", "squared", "logistic", "eps_insensitive")  # of all a solver supports
-MOST = 3  # formulations of a solver that states what it supports, and two losses
+DEFAULT_TOL = 1e-6
+FIRST_KINDS = ("LpNorm", "BlockL1", "GroupLasso", "VSKL", "Tikhonov")  # tried first,
+FIRST_LOSSES = ("hinge", "squared", "logistic", "eps_insensitive")  # if supported
+MAX_KINDS = 3  # formulations of a solver that states what it supports
 
 
 @dataclass(frozen=True)
@@ -46,20 +49,24 @@ class Question:
 
     @property
     def formulation(self) -> str:
+        """The formulation with its parameters."""
         return shown(self.problem.formulation)
 
     @property
     def loss(self) -> str:
+        """The loss with its parameters."""
         return shown(self.problem.loss, self.problem.loss.name)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
+    """The questions, and the names of the problems that are not asked."""
+
     questions: tuple[Question, ...]
     left_out: tuple[str, ...]
 
 
-Spec = str | Formulation | Callable[[int], Formulation]
+Make = Callable[[int], Formulation]  # a formulation for M kernels
+Spec = str | Formulation | Make
 
 
 def plan(
@@ -73,40 +80,53 @@ def plan(
     tol: float | None = None,
 ) -> Plan:
     """The questions that a solver is asked; see check_solver."""
-    _check(grades, leave_out, tol)
+    grades = tuple(grades or GRADES)
+    _check_names("grade", grades, GRADES)
+    _check_names("problem to leave out", leave_out, [graded.name for graded in GRADED])
+    if tol is not None and not 0 < tol < 1:
+        raise ValueError(f"tol = {tol!r}: a relative gap between 0 and 1")
     traits = solver if isinstance(solver, Solver) else None
-    kinds = (
-        None if formulations is None else [_formulation(f) for f in _list(formulations)]
-    )
-    some = None if losses is None else [loss_from(x) for x in _list(losses)]
-    questions, dropped = [], []
+    kinds = [_maker(f) for f in _list(formulations)]
+    some = [loss_from(x) for x in _list(losses)]
+    questions, dropped = [], {}
     for kind, loss in _pairs(traits, kinds, some):
-        for graded in GRADED:
-            if graded.grade not in (set(grades) if grades else GRADES):
-                continue
+        for graded in (g for g in GRADED if g.grade in grades):
             problem = _problem(graded, kind, loss, traits, bias)
-            if graded.name in leave_out or problem is None:
-                dropped.append(graded.name)
-                continue
-            promise = traits.promise(problem) if traits else TOL
-            if tol is None and promise == math.inf:
-                dropped.append(graded.name)
-                continue
-            goal = tol or promise
-            questions.append(Question(graded.grade, graded.name, problem, goal))
+            if problem is not None and graded.name not in leave_out:
+                goal = tol or (traits.promise(problem) if traits else DEFAULT_TOL)
+                if goal < math.inf:
+                    questions.append(Question(graded.grade, graded.name, problem, goal))
+                    continue
+            dropped[graded.name] = True
     if not questions:
         raise ValueError(
             f"no graded problem fits {name_of(solver)} with these formulations, losses "
             "and grades"
         )
-    return Plan(tuple(questions), tuple(dict.fromkeys(dropped)))
+    return Plan(tuple(questions), tuple(dropped))
+
+
+def _check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise ValueError(
+                f"{what} {name!r} is not known; choose from {', '.join(known)}"
+            )
+
+
+def _list(given: Any) -> list:
+    """What was asked for, one or many; nothing: to be chosen here."""
+    if given is None:
+        return []
+    single = isinstance(given, str | Formulation | Loss) or callable(given)
+    return [given] if single else list(given)
 
 
 def _pairs(
-    traits: Solver | None, kinds: list | None, losses: list | None
-) -> Iterator[tuple[Any, Loss]]:
+    traits: Solver | None, kinds: list[Make], losses: list[Loss]
+) -> Iterator[tuple[Make, Loss]]:
     """All that was asked for; by default what a solver states, or the usual SVM."""
-    if traits is None or (kinds is not None and losses is not None):
+    if traits is None or (kinds and losses):
         for kind in kinds or [lambda M: LpNorm(2.0)]:
             for loss in losses or [loss_from("hinge")]:
                 yield kind, loss
@@ -117,30 +137,30 @@ def _pairs(
             f"{traits.name} supports none of these formulations and losses"
         )
     first_kind, first_loss = stated[0]
-    yield from [(k, x) for k, x in stated if x == first_loss][:MOST]
-    others = [(k, x) for k, x in stated if k is first_kind and x != first_loss]
-    yield from others[:1]
+    yield from [(k, x) for k, x in stated if x == first_loss][:MAX_KINDS]
+    yield from [(k, x) for k, x in stated if k is first_kind and x != first_loss][:1]
 
 
-def _supported(traits: Solver, kinds: list | None, losses: list | None) -> list:
+def _supported(
+    traits: Solver, kinds: list[Make], losses: list[Loss]
+) -> list[tuple[Make, Loss]]:
     """The pairs a solver states to support, tried on the first graded problem."""
-    names = sorted(formulations(), key=lambda n: FIRST.index(n) if n in FIRST else 9)
-    known = [*USUAL, *(n for n in losses_by_name() if n not in USUAL)]
-    some_losses = losses or [loss_from(n) for n in known]
-    some_kinds = kinds or [_formulation(n) for n in names]
+    names = dict.fromkeys((*FIRST_KINDS, *formulations()))
+    known = dict.fromkeys((*FIRST_LOSSES, *losses_by_name()))
+    kinds = kinds or [_maker(name) for name in names]
     return [
         (kind, loss)
-        for loss in some_losses
-        for kind in some_kinds
+        for loss in losses or map(loss_from, known)
+        for kind in kinds
         if _problem(GRADED[0], kind, loss, traits, None) is not None
     ]
 
 
 def _problem(
-    graded: Graded, kind: Any, loss: Loss, traits: Solver | None, bias: bool | None
+    graded: Graded, kind: Make, loss: Loss, traits: Solver | None, bias: bool | None
 ) -> Problem | None:
     """A graded problem with this formulation and loss; None where it does not fit."""
-    if bias is not None and bias and not graded.bias:
+    if bias and not graded.bias:
         return None
     try:
         made = kind(graded.draw()[0].M)
@@ -154,19 +174,14 @@ def _problem(
     return None
 
 
-def _list(given: Any) -> list:
-    single = isinstance(given, str | Formulation | Loss) or callable(given)
-    return [given] if single else list(given)
-
-
-def _formulation(spec: Any) -> Callable[[int], Formulation]:
-    """A formulation for M kernels, from an instance, a class or text."""
+def _maker(spec: Any) -> Make:
+    """A formulation for M kernels, from an instance, a class, a function or text."""
+    if isinstance(spec, str):  # "LpNorm", or with literals for its parameters
+        spec = read_formulation(spec) if set("(:") & set(spec) else known_kind(spec)
     if isinstance(spec, Formulation):
         return lambda M: spec
-    if isinstance(spec, str):
-        return _named(spec)
     if isinstance(spec, type) and issubclass(spec, Formulation):
-        return lambda M: _usual(spec, M)
+        return partial(_usual, spec)
     if callable(spec):
         return spec
     raise ValueError(
@@ -182,44 +197,20 @@ def _usual(kind: type[Formulation], M: int) -> Formulation:
         return kind.examples(M)[0]
 
 
-def _named(text: str) -> Callable[[int], Formulation]:
-    """ "LpNorm" or "LpNorm(p=1.5)": a name, and literals for its parameters."""
-    if "(" in text or ":" in text:
-        made = read_formulation(text)
-        return lambda M: made
-    kind = known_kind(text)
-    return lambda M: _usual(kind, M)
-
-
-def _check(grades: Any, leave_out: Any, tol: Any) -> None:
-    for grade in grades or ():
-        if grade not in GRADES:
-            raise ValueError(
-                f"grade {grade!r} is not known; choose from {', '.join(GRADES)}"
-            )
-    names = [graded.name for graded in GRADED]
-    for name in leave_out:
-        if name not in names:
-            raise ValueError(
-                f"no problem {name!r} to leave out; there are: {', '.join(names)}"
-            )
-    if tol is not None and not 0 < tol < 1:
-        raise ValueError(f"tol = {tol!r}: a relative gap between 0 and 1")
-
-
 # ---- the solver --------------------------------------------------------------
 
 
 def find_solver(given: Any) -> Any:
     """A solver from "module:name", from the name of one of ours, or as it is."""
     if isinstance(given, str):
-        given = _imported(given) if ":" in given else _registered(given)
+        given = _imported(given) if ":" in given else solvers().get(given, given)
     if isinstance(given, Solver):
         return given
     if not callable(given):
         raise ValueError(
-            f"{given!r:.40} is no solver; give a generator function of "
-            "iterates, or a function problem → (weights, dual) or → weights"
+            f"{given!r:.40} is no solver; give a generator function of iterates, a "
+            "function problem → (weights, dual) or → weights, its module:name, or the "
+            f"name of one of ours: {', '.join(solvers())}"
         )
     try:
         inspect.signature(given).bind(None)
@@ -233,17 +224,8 @@ def find_solver(given: Any) -> Any:
 
 
 def name_of(solver: Any) -> str:
+    """What a solver is called in a report."""
     return getattr(solver, "name", getattr(solver, "__name__", type(solver).__name__))
-
-
-def _registered(name: str) -> Solver:
-    known = solvers()
-    if name not in known:
-        raise ValueError(
-            f"{name!r} is neither module:name nor one of our solvers: "
-            + ", ".join(known)
-        )
-    return known[name]
 
 
 def _imported(path: str) -> Any:
@@ -254,16 +236,14 @@ def _imported(path: str) -> Any:
         found = importlib.import_module(module)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:
+    except BaseException as error:  # a module may even try to exit
         missing = isinstance(error, ModuleNotFoundError) and error.name == module
-        said = f"{type(error).__name__}: {error}"
         raise ValueError(
             f"there is no module {module!r} here or installed; run this in its folder"
             if missing or not module
-            else f"importing {module} raised {said}"
+            else f"importing {module} raised {type(error).__name__}: {error}"
         ) from None
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ValueError(f"module {module!r} has no {name!r}")
-        found = getattr(found, part)
-    return found
+    try:
+        return attrgetter(name)(found)
+    except AttributeError:
+        raise ValueError(f"module {module!r} has no {name!r}") from None

@@ -16,14 +16,16 @@ import pytest
 
 
 def pytest_configure(config: Any) -> None:
+    """Register the marker."""
     config.addinivalue_line(
         "markers",
         "mklopt_solver(solver, **asked): one test per graded problem of mklopt's "
-        "conformance kit; use the fixture mklopt_verdict",
+        "exam for solvers; use the fixture mklopt_verdict",
     )
 
 
 def pytest_generate_tests(metafunc: Any) -> None:
+    """Make one test of each question that a marked test asks for."""
     if "mklopt_verdict" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("mklopt_solver")
@@ -41,13 +43,14 @@ def pytest_generate_tests(metafunc: Any) -> None:
         questions = plan(solver, **asked).questions
     except (ValueError, TypeError) as error:
         raise pytest.UsageError(f"{metafunc.definition.name}: {error}") from None
-    cases = [pytest.param((solver, q, limit), id=q.title) for q in questions]
+    cases = [pytest.param((solver, [q], limit), id=q.title) for q in questions]
     metafunc.parametrize("mklopt_verdict", cases, indirect=True)
 
 
 @pytest.fixture
 def mklopt_verdict(request: Any) -> Any:
-    """What the conformance kit says of one problem: a `mklopt.judge.exam.exam.Row`."""
-    from .exam import judge_alone
+    """The result of one graded problem: a `mklopt.judge.exam.exam.ProblemResult`."""
+    from .exam import examine
 
-    return judge_alone(*request.param)
+    (found,) = examine(*request.param)
+    return found

@@ -18,7 +18,7 @@ from mklopt.campaign.fingerprint import fingerprint
 from mklopt.claims import items as papers
 from mklopt.claims import run as paper_run
 from mklopt.claims.items import Finding, NotACheckout, Scale, decide
-from mklopt.judge.rates import Verdict
+from mklopt.judge.rates import RateCheck
 
 STUDIES = '''"""What is measured: squares."""
 import time
@@ -210,9 +210,9 @@ def test_findings_are_checked_words_and_plain_numbers():
         Finding("true", "x")
     with pytest.raises(ValueError, match="evidence"):
         decide(True, " ")
-    judged = Finding.of(Verdict("", "violated", "too large", 0.5, 3), more=1)
+    judged = Finding.of(RateCheck("", "violated", "too large", 0.5, 3), more=1)
     assert judged.verdict == "refuted" and judged.numbers["more"] == 1
-    assert Finding.of(Verdict("", "vacuous", "says nothing")).verdict == "vacuous"
+    assert Finding.of(RateCheck("", "vacuous", "says nothing")).verdict == "vacuous"
 
 
 def test_wrong_names_get_one_sentence(toy, tmp_path, monkeypatch):

@@ -1,8 +1,6 @@
-"""What is said about regularizers, and the judge of closed forms."""
+"""What is said about regularizers: known degrees, kinks, dual norms and solvers."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import clarabel
 import cvxpy as cp
@@ -13,15 +11,11 @@ import mklopt
 from mklopt.formulations import (
     VSKL,
     BlockPower,
-    ElasticNet,
-    Formulation,
     GroupLasso,
     LpNorm,
-    formulations,
     gallery,
 )
 from mklopt.formulations.derive.epigraph import Epigraph
-from mklopt.judge.unit_balls import dual_radius, radius
 
 
 @mklopt.formulation
@@ -121,82 +115,6 @@ def test_the_number_of_kernels_follows_from_groups_and_priors():
     assert mklopt.inspect(torn).M == 3
     with pytest.raises(ValueError, match="takes a formulation"):
         mklopt.inspect(LpNorm)
-
-
-# ---- pictures -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("formulation", [GroupLasso(), LpNorm(1.5), elastic], ids=repr)
-def test_points_of_the_boundary_lie_on_it(formulation):
-    found = mklopt.inspect(formulation, 2)
-    level = 0.5 if found.squared else 1.0
-    for angle in (0.0, 0.4, np.pi / 4, 1.2):
-        d = np.array([np.cos(angle), np.sin(angle)])
-        u = radius(found, d) * d
-        assert formulation.value(u) == pytest.approx(level, abs=1e-2)
-    if found.norm or found.squared:  # polar bodies: the product of supports is 1
-        assert (
-            radius(found, np.eye(2)[0]) * dual_radius(found, np.eye(2)[0]) <= 1 + 1e-9
-        )
-
-
-@pytest.mark.parametrize("M", [2, 3])
-def test_unit_balls_are_drawn(M, tmp_path):
-    mklopt.inspect(elastic, M).draw(tmp_path / "ball.png")
-    assert (tmp_path / "ball.png").stat().st_size > 5000
-    mklopt.inspect(GroupLasso(), M).draw(tmp_path / "both")
-    assert {f.name for f in tmp_path.iterdir()} == {"ball.png", "both.png", "both.pdf"}
-    with pytest.raises(ValueError, match="M = 2 or M = 3"):
-        mklopt.inspect(elastic, 4).draw()
-
-
-# ---- check_formulation --------------------------------------------------------------
-
-FIRST = [kind.examples(4)[0] for kind in formulations().values()]
-
-
-@pytest.mark.parametrize("formulation", FIRST, ids=lambda f: f.name)
-def test_our_closed_forms_pass(formulation):
-    report = mklopt.check_formulation(formulation, 4)
-    assert report.passed, report
-
-
-WRONG = {
-    "value": lambda self, u: 1.001 * ElasticNet.value(self, u),
-    "conjugate": lambda self, v: 1.001 * ElasticNet.conjugate(self, v),
-    "weights": lambda self, u: 1.01 * ElasticNet.weights(self, u),
-    "prox": lambda self, u, step: 0.99 * ElasticNet.prox(self, u, step),
-    "prox_slope": lambda self, u, step: 1.01 * ElasticNet.prox_slope(self, u, step),
-    "dual_weights": lambda self, v: np.ones(len(v)),
-    "feasible_scale": lambda self, v: 0.5,
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_closed_form_is_found_and_named(name):
-    mutant: type[Formulation] = dataclass(frozen=True)(
-        type("Mutant", (ElasticNet,), {name: WRONG[name]})
-    )
-    report = mklopt.check_formulation(mutant())
-    assert not report.passed
-    assert report.failures[0].operator == name
-    assert f"wrong: {name}" in repr(report) and "FAILS at" in str(report)
-
-
-def test_nothing_to_check_holds():
-    report = mklopt.check_formulation(elastic)
-    assert report.passed and "0 closed forms hold" in repr(report)
-    with pytest.raises(ValueError, match="takes a formulation"):
-        mklopt.check_formulation("lp")
-
-
-def test_another_declaration_has_no_closed_forms():
-    @dataclass(frozen=True)
-    class Other(LpNorm):
-        def penalty(self, u):
-            return cp.sum(u)
-
-    assert not any(Other().closed(name) for name in ("value", "conjugate", "prox"))
 
 
 # ---- what derived operators cost ----------------------------------------------------

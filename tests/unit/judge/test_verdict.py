@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mklopt import solve
-from mklopt.formulations import LpNorm
-from mklopt.judge.verdict import judge
+from mklopt.formulations import VSKL, LpNorm
+from mklopt.judge.verdict import has_unique_weights, judge_run
 from mklopt.reference.contract_problems import STORE, cells
 
 TOL = 1e-6
@@ -33,7 +33,7 @@ def moved(reference, **changes):
 
 def test_an_honest_run_holds_and_the_numbers_are_said(pair):
     result, reference = pair
-    verdict = judge(result, reference, TOL)
+    verdict = judge_run(result, reference, TOL)
     assert verdict.holds and "meets the reference" in verdict.reason
     assert f"gap {result.relative_gap:.1e}" in verdict.reason
     assert 0 <= verdict.above <= TOL and 0 <= verdict.below <= TOL
@@ -51,27 +51,27 @@ def test_an_honest_run_holds_and_the_numbers_are_said(pair):
 def test_bounds_that_contradict_the_reference_fail(pair, factor, words):
     result, reference = pair
     ends = {"lower": factor * reference.lower, "upper": factor * reference.upper}
-    verdict = judge(result, moved(reference, **ends), TOL)
+    verdict = judge_run(result, moved(reference, **ends), TOL)
     assert not verdict.holds and words in verdict.reason
     assert "do not meet" in verdict.reason
 
 
 def test_a_promise_that_is_not_kept_fails(pair):
     result, reference = pair
-    verdict = judge(result, reference, result.relative_gap / 2)
+    verdict = judge_run(result, reference, result.relative_gap / 2)
     assert not verdict.holds and "the certified gap is" in verdict.reason
 
 
 def test_a_run_that_did_not_converge_fails_whatever_its_gap(pair):
     result, reference = pair
     late = replace(result, status="time_limit", message="")
-    verdict = judge(late, reference, TOL)
+    verdict = judge_run(late, reference, TOL)
     assert not verdict.holds and "the limit on time came first" in verdict.reason
 
 
 def test_weights_elsewhere_fail_only_where_they_are_unique(pair):
     result, reference = pair
-    verdict = judge(result, moved(reference, weights=2 * reference.weights), TOL)
+    verdict = judge_run(result, moved(reference, weights=2 * reference.weights), TOL)
     assert not verdict.holds and "weights are 5.0e-01 off" in verdict.reason
     cell = next(
         c for c in cells() if c.loss.name == "hinge" and c.formulation == LpNorm(1.0)
@@ -79,13 +79,13 @@ def test_weights_elsewhere_fail_only_where_they_are_unique(pair):
     sparse = solve(cell.problem(), "analytic", tol=TOL)
     found = STORE.load(cell.problem())
     assert found is not None
-    verdict = judge(sparse, moved(found, weights=2 * found.weights), TOL)
+    verdict = judge_run(sparse, moved(found, weights=2 * found.weights), TOL)
     assert verdict.holds and verdict.weight_error is None
 
 
 def test_a_poor_reference_is_no_judge(pair):
     result, reference = pair
-    verdict = judge(result, moved(reference, relative_gap=1e-3), TOL)
+    verdict = judge_run(result, moved(reference, relative_gap=1e-3), TOL)
     assert not verdict.holds and "known to 1.0e-03 only" in verdict.reason
 
 
@@ -95,5 +95,12 @@ def test_bounds_farther_off_than_their_gap_fail(pair):
     found = result.certificate
     primal = found.primal * (1 + 1e-3)
     wrong = replace(found, primal=primal, dual=primal * (1 - 1e-9))
-    verdict = judge(replace(result, certificate=wrong), reference, TOL)
+    verdict = judge_run(replace(result, certificate=wrong), reference, TOL)
     assert not verdict.holds and "farther above the reference" in verdict.reason
+
+
+def test_weights_are_unique_where_a_gap_determines_them():
+    assert has_unique_weights(LpNorm(2.0)) and has_unique_weights(LpNorm(4 / 3))
+    assert not has_unique_weights(LpNorm(1.0))
+    assert not has_unique_weights(LpNorm(np.inf))
+    assert not has_unique_weights(VSKL([[0, 1], [2]]))

@@ -7,7 +7,7 @@ import pytest
 
 from mklopt import GramStack, Problem, solve
 from mklopt.formulations import BlockNorm, LpNorm
-from mklopt.judge.verdict import judge
+from mklopt.judge.verdict import judge_run
 from mklopt.reference.contract_problems import STORE, small_cells
 from tests.problems import subset_gaussians
 
@@ -32,7 +32,7 @@ def test_kernels_that_fall_silent_do_not_spoil_the_machine(loss):
     v = np.sqrt(np.maximum(problem.grams.quad(found.dual), 0.0))
     assert np.sum(v < 1e-8 * np.max(v)) >= 1
     result = solve(problem, "analytic", tol=TOL, max_iter=300)
-    verdict = judge(result, found, TOL)
+    verdict = judge_run(result, found, TOL)
     assert verdict.holds, verdict.reason
 
 
@@ -52,7 +52,7 @@ def test_weights_are_a_mean_of_what_both_points_say(solver):
     """Where α is off and w is not, and the other way round, within 3√gap."""
     for loss in ("EpsInsensitive(eps=0.1)", "Quantile(tau=0.5)"):
         problem, found = cell(LpNorm(4 / 3), loss)
-        verdict = judge(solve(problem, solver, tol=TOL), found, TOL)
+        verdict = judge_run(solve(problem, solver, tol=TOL), found, TOL)
         assert verdict.holds, verdict.reason
 
 

@@ -1,14 +1,9 @@
-"""The kit judges solvers of every form, names what is wrong, and survives them all."""
+"""The exam judges solvers of every form, and its reports can be read and recomputed."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import subprocess
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -18,14 +13,12 @@ from click.testing import CliRunner
 import mklopt
 from mklopt import check_solver
 from mklopt.cli import main
-from mklopt.formulations import BlockNorm, GroupLasso, LpNorm
-from mklopt.judge.exam.case import distance, machine
-from mklopt.judge.exam.exam import Report, judge_alone
-from mklopt.judge.exam.plan import Question, plan
-from mklopt.reference.graded_problems import GRADED, GRADES, reference_of
+from mklopt.judge.exam.exam import SolverReport, examine, judge_answer
+from mklopt.judge.exam.plan import plan
+from mklopt.judge.exam.sandbox import Answer, Candidate
+from mklopt.reference.graded_problems import reference_of
 from mklopt.solvers import Iterate, solvers
 
-pytest_plugins = ["pytester"]
 BRIEF: Any = {"grades": ["easy"], "leave_out": ["twonorm"]}  # three problems
 
 
@@ -33,16 +26,6 @@ def right(problem):
     """(weights, dual) of the reference."""
     found = reference_of(problem)
     return found.weights, found.dual
-
-
-def instead(**changes):
-    """A solver of another problem: the bug that every change stands for."""
-
-    def solver(problem):
-        made = {k: v(problem) if callable(v) else v for k, v in changes.items()}
-        return right(problem.with_(**made))
-
-    return solver
 
 
 # ---- every form of solver ----------------------------------------------------
@@ -115,6 +98,12 @@ def test_our_solvers_pass_all_of_it(name):
 # ---- what is reported --------------------------------------------------------
 
 
+def beyond(problem):
+    """Right after clipping, and so certified: only what was given is wrong."""
+    weights, dual = right(problem)
+    return weights, np.where(np.abs(dual) > 0.9999 * problem.C, 1.3 * dual, dual)
+
+
 def test_every_number_of_a_row_can_be_computed_again():
     slightly_off = lambda p: (1.01 * right(p)[0], right(p)[1])  # noqa: E731
     asks = plan(slightly_off, **BRIEF).questions
@@ -152,272 +141,44 @@ def test_a_dual_that_is_right_only_after_repair_fails():
 
 
 def test_no_row_at_all_is_no_pass():
-    assert not Report("nothing", ()).passed
-
-
-def test_graded_problems_are_theorems_of_all_grades():
-    assert {graded.grade for graded in GRADED} == set(GRADES)
-    assert len({graded.name for graded in GRADED}) == len(GRADED)
-    for question in plan(right).questions:
-        assert question.problem.grams.proof == "factors"
-        assert reference_of(question.problem).relative_gap <= 1e-8, question.title
-
-
-# ---- diagnoses ---------------------------------------------------------------
-
-
-def signless(problem):
-    weights, dual = right(problem)
-    return weights, problem.y * dual
-
-
-def labels_forgotten(problem):
-    """α ≥ 0 all along: in αᵀK_mα, too, and so in the weights."""
-    theta = np.full(problem.grams.M, problem.grams.M**-0.5)
-    for _ in range(30):
-        alpha: Any = machine(problem, theta)
-        v = np.sqrt(problem.grams.quad(np.abs(alpha)))
-        theta = LpNorm(2.0).weights(theta * v)
-    return theta, np.abs(alpha)
-
-
-def backwards(problem):
-    weights, dual = right(problem)
-    return weights, -dual
-
-
-def off_centre(problem):
-    weights, dual = right(problem)
-    return weights, dual + 0.02 * problem.C
-
-
-def beyond(problem):
-    """Right after clipping, and so certified: only what was given is wrong."""
-    weights, dual = right(problem)
-    return weights, np.where(np.abs(dual) > 0.9999 * problem.C, 1.3 * dual, dual)
-
-
-def stale(problem):
-    weights, _ = right(problem)
-    return weights, machine(problem, np.ones(len(weights)))
-
-
-def old_weights(problem):
-    weights, dual = right(problem)
-    return np.full(len(weights), len(weights) ** -0.5), dual
-
-
-def shuffled(problem):
-    weights, dual = right(problem)
-    return weights[::-1], dual
-
-
-def single(problem):
-    return tuple(np.float32(part) for part in right(problem))
-
-
-def early(problem):
-    found = mklopt.solve(problem, "interleaved", max_iter=8)
-    return found.certificate.weights, machine(problem, found.certificate.weights)
-
-
-def cut_short(problem):
-    steps: Any = solvers()["interleaved"].steps(problem)
-    certificate = None
-    for _ in range(6):
-        certificate = yield steps.send(certificate)
-
-
-def noise(problem):
-    rng = np.random.default_rng(0)
-    dual = rng.uniform(size=problem.shape) * problem.y * problem.C
-    return rng.uniform(size=problem.grams.M), problem.feasible(dual)
-
-
-DIAGNOSES = {
-    "C/n": (instead(C=lambda p: p.C / len(p.y)), "other C", "C′ = C/n"),
-    "2C": (instead(C=lambda p: 2 * p.C), "other C", "C′ = 2·C"),
-    "C'": (instead(C=lambda p: 0.7 * p.C), "other C", "C′ = 0.7·C"),
-    "bias": (instead(bias=False), "bias missing", "bias missing"),
-    "q": (instead(formulation=LpNorm(4 / 3)), "other formulation", "q = 2p/(p+1)"),
-    "unsquared": (instead(formulation=GroupLasso()), "other formulation", "GroupLasso"),
-    "block": (instead(formulation=BlockNorm(2.0)), "other formulation", "block norm"),
-    "loss": (instead(loss="logistic"), "other loss", "optimal for logistic"),
-    "signless": (signless, "label sign dropped", "multiply it by y"),
-    "labels": (labels_forgotten, "label sign dropped", "which are wrong too"),
-    "backwards": (backwards, "sign reversed", "−α is certified"),
-    "off centre": (off_centre, "dual infeasible", "where a bias asks for 0"),
-    "beyond": (beyond, "dual infeasible", "outside the box by 0.3·C"),
-    "stale": (stale, "stale dual", "solved again at the returned weights"),
-    "old weights": (old_weights, "stale weights", "belong to the dual"),
-    "shuffled": (shuffled, "weights permuted", "change places"),
-    "early": (early, "stopped early", "stopped early"),
-    "cut short": (cut_short, "stopped early", "still falling"),
-    "noise": (noise, "not diagnosed", "not diagnosed"),
-}
-
-
-@pytest.mark.parametrize("name", DIAGNOSES)
-def test_a_failure_is_named(name):
-    solver, kind, words = DIAGNOSES[name]
-    found = check_solver(solver, **BRIEF)
-    assert not found.passed
-    assert (found.kind, words in found.diagnosis) == (kind, True), found
-
-
-def test_single_precision_is_named():
-    found = check_solver(single, tol=1e-9, **BRIEF)
-    assert (found.passed, found.kind) == (False, "single precision"), found
-
-
-def test_a_stale_dual_of_a_generator_is_traced_to_its_weights():
-    def late(problem):
-        weights, _ = right(problem)
-        old: Any = np.ones(len(weights))
-        alpha: Any = machine(problem, old)
-        yield Iterate(alpha, old)
-        yield Iterate(alpha, weights)
-
-    found = check_solver(late, **BRIEF)
-    assert found.kind == "stale dual"
-    assert "weights of the iterate before" in found.diagnosis
-
-
-def test_distance_says_which_constraint_is_broken():
-    problem = plan(right, **BRIEF).questions[0].problem
-    dual = np.array(right(problem)[1])
-    assert distance(problem, dual)[0] < 1e-9
-    dual[3] = 3 * problem.C * problem.y[3]
-    off, words = distance(problem, dual)
-    assert off == 2 and words.startswith("α is outside the box by 2·C (sample 3")
-
-
-# ---- solvers that misbehave --------------------------------------------------
-
-
-def raises(problem):
-    raise ZeroDivisionError("no step left")
-
-
-def exits(problem):
-    sys.exit(3)
-
-
-def crashes(problem):
-    os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does when memory runs out
-
-
-def sleeps(problem):
-    time.sleep(60)
-
-
-def yields_numbers(problem):
-    yield 3
-
-
-def yields_nothing(problem):
-    return
-    yield
-
-
-def fails_later(problem):
-    weights, dual = right(problem)
-    yield Iterate(0.5 * dual, weights)
-    raise ArithmeticError("lost")
-
-
-MISBEHAVIOUR = {
-    raises: ("raised", r"ZeroDivisionError: no step left \(test_exam.py, line"),
-    exits: ("raised", "SystemExit: 3"),
-    crashes: ("died", "exit code -9"),
-    sleeps: ("hangs", "no answer within"),
-    yields_numbers: ("bad answer", "yielded a int; yield mklopt.solvers.Iterate"),
-    yields_nothing: ("bad answer", "ended without a single iterate"),
-    fails_later: ("raised", "ArithmeticError: lost"),
-    (lambda p: "text"): ("bad answer", "it returned a str where weights"),
-    (lambda p: None): ("bad answer", "expected|float|None"),
-    (lambda p: right(p)[::-1]): ("bad answer", r"return \(weights, dual\)"),
-    (lambda p: np.ones(99)): ("bad answer", r"an array \(99,\); expected \(\d,\)"),
-    (lambda p: (-right(p)[0], right(p)[1])): ("bad answer", "weights are ≥ 0"),
-    (lambda p: (right(p)[0], right(p)[1] * np.nan)): ("bad answer", "NaN or infinite"),
-}
-
-
-@pytest.mark.parametrize("solver", MISBEHAVIOUR, ids=lambda s: s.__name__)
-def test_no_solver_can_break_the_kit(solver):
-    kind, words = MISBEHAVIOUR[solver]
-    asked = {"grades": ["edge"], "leave_out": [g.name for g in GRADED[-6:] if g != TWO]}
-    found = check_solver(solver, time_limit=0.3 if solver is sleeps else 5, **asked)
-    assert not found.passed and found.kind == kind
-    assert re.search(words, found.diagnosis), found.diagnosis
-
-
-TWO = next(graded for graded in GRADED if graded.name == "two samples")
-
-
-def test_after_a_hang_the_next_problem_gets_a_process_of_its_own():
-    def sometimes(problem):
-        if problem.grams.n == 2:
-            time.sleep(60)
-        return right(problem)
-
-    names = ["one against the rest", "no bias", "C = 0.001", "one C per sample"]
-    found = check_solver(sometimes, grades=["edge"], leave_out=names, time_limit=0.5)
-    assert [(r.problem, r.kind) for r in found.rows] == [
-        ("one kernel", ""),
-        ("two samples", "hangs"),
-    ]
+    assert not SolverReport("nothing", ()).passed
+
+
+def test_questions_can_be_asked_one_by_one():
+    question = plan(right, **BRIEF).questions[0]
+    seen: list[tuple[int, int]] = []
+    (good,) = examine(right, [question], progress=lambda *n: seen.append(n))
+    assert good.passed and good.problem == "small" and seen == [(1, 1)]
+    (bad,) = examine(lambda p: (right(p)[0], -right(p)[1]), [question])
+    assert bad.kind == "sign reversed"
 
 
 @pytest.mark.parametrize(
-    "solver, asked, words",
+    "change, words",
     [
-        ("nowhere:solve", {}, "no module 'nowhere' here or installed"),
-        ("json:solve", {}, "module 'json' has no 'solve'"),
-        ("json:__name__", {}, "is no solver; give a generator function"),
-        ("analytik", {}, "neither module:name nor one of our solvers"),
-        (7, {}, "7 is no solver"),
-        (lambda problem, more: None, {}, "alone: missing a required argument"),
-        (right, {"losses": ["hing"]}, "loss = 'hing' is not known"),
-        (right, {"formulations": ["L2"]}, "formulation 'L2' is not known"),
-        (right, {"formulations": ["LpNorm(p=x)"]}, "x is no plain number"),
-        (right, {"formulations": ["LpNorm(p=0.1)"]}, "cannot be read: LpNorm: p = 0.1"),
-        (right, {"formulations": [3]}, "give an instance such as"),
-        (right, {"grades": ["hard"]}, "grade 'hard' is not known; choose from easy"),
-        (right, {"leave_out": ["x"]}, "no problem 'x' to leave out"),
-        (right, {"tol": 0.0}, "tol = 0.0: a relative gap between"),
-        (right, {"time_limit": -1}, "give a positive number"),
-        ("hessian", {"formulations": [LpNorm(2.0)]}, "hessian supports none of these"),
+        (lambda w, a: (-w, a), "weights are ≥ 0"),
+        (lambda w, a: (w, a * np.nan), "NaN or infinite"),
     ],
 )
-def test_wrong_input_gets_one_sentence(solver, asked, words):
-    with pytest.raises(ValueError, match=re.escape(words)):
-        check_solver(solver, **asked)
-
-
-def test_what_is_asked_follows_the_arguments():
-    asks = plan(right, formulations=["LpNorm(p=inf)", GroupLasso()], losses=["squared"])
-    assert len(asks.questions) == 2 * len(GRADED) and asks.left_out == ()
-    assert {q.formulation for q in asks.questions} == {"LpNorm(p=inf)", "GroupLasso()"}
-    without = plan(right, bias=False)
-    assert not any(q.problem.bias for q in without.questions)
-    only = plan(right, bias=True)
-    assert all(q.problem.bias for q in only.questions) and only.left_out == ("no bias",)
-    stated = plan(solvers()["lbfgs"])
-    assert not any(q.problem.bias for q in stated.questions)
-    assert {q.loss for q in stated.questions} == {"squared()"}
-    promised = plan(solvers()["fista"])
-    assert "twonorm, C = 100" in promised.left_out  # it promises nothing there
-
-
-def test_one_question_can_be_judged_alone():
+def test_what_cannot_be_certified_is_a_bad_answer(change, words):
     question = plan(right, **BRIEF).questions[0]
-    assert isinstance(question, Question)
-    assert judge_alone(right, question).passed
-    assert judge_alone(backwards, question).kind == "sign reversed"
+    weights, dual = change(*right(question.problem))
+    given = Candidate(dual, weights)
+    row, case = judge_answer(question, Answer("returned", "", given, given, given))
+    assert (row.passed, row.kind, case) == (False, "bad answer", None)
+    assert words in row.diagnosis
 
 
-# ---- the command and the plugin ----------------------------------------------
+def test_a_run_that_raised_fails_whatever_it_reached():
+    question = plan(right, **BRIEF).questions[0]
+    weights, dual = right(question.problem)
+    good = Candidate(dual, weights)
+    row, case = judge_answer(question, Answer("raised", "lost", good, good, good))
+    assert row.gap <= 1e-6 and not row.passed and case is None
+    assert (row.kind, row.diagnosis) == ("raised", "raised: lost")
+
+
+# ---- the command -------------------------------------------------------------
 
 SOLVER = """
 import numpy as np
@@ -454,42 +215,3 @@ def test_the_command_judges_a_module_of_the_current_folder(check):
     wrong = check("mine:ugly")
     assert wrong.exit_code == 2 and "module 'mine' has no 'ugly'" in wrong.stderr
     assert "Example: mklopt check mysolver" in check("--help").stdout
-
-
-def test_the_plugin_makes_one_test_per_problem(pytester):
-    pytester.makepyfile(
-        mine=SOLVER,
-        test_mine="""
-        import pytest
-
-        asked = {"grades": ["easy"], "leave_out": ["twonorm"]}
-
-        @pytest.mark.mklopt_solver("mine:good", **asked)
-        def test_good(mklopt_verdict):
-            assert mklopt_verdict.passed, mklopt_verdict.diagnosis
-
-        @pytest.mark.mklopt_solver("mine:bad", **asked)
-        def test_bad(mklopt_verdict):
-            assert mklopt_verdict.passed, mklopt_verdict.diagnosis
-        """,
-    )
-    done = pytester.runpytest_subprocess("-W", "error", "--strict-markers", "-v")
-    done.assert_outcomes(passed=3, failed=3)
-    done.stdout.fnmatch_lines(["*test_good*easy: small, hinge*LpNorm(p=2)* PASSED*"])
-    done.stdout.fnmatch_lines(["*they are 3 times the right ones*"])
-
-
-def test_the_plugin_says_what_is_missing(pytester):
-    pytester.makepyfile("def test_x(mklopt_verdict): pass")
-    done = pytester.runpytest_inprocess()
-    assert done.ret != 0
-    done.stdout.fnmatch_lines(["*mark it with @pytest.mark.mklopt_solver(solver)*"])
-
-
-def test_the_plugin_imports_nothing_heavy():
-    code = (
-        "import sys, mklopt.judge.exam.pytest_plugin; "
-        "print([m for m in ('numpy', 'scipy', 'cvxpy', 'numba') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
