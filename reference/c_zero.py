@@ -74,7 +74,7 @@ def C_zero(problem: Problem) -> float | Array:
     >>> y = np.array([1.0, -1.0, 1.0, -1.0])
     >>> lasso = mklopt.formulations.GroupLasso()
     >>> problem = mklopt.Problem(np.eye(4)[None], y, "logistic", lasso)
-    >>> round(mklopt.C_zero(problem), 6)  # ‖α‖ = C √(4/4) reaches 1
+    >>> round(mklopt.C_zero(problem), 6)  # α = C y/2, and ‖α‖ reaches 1
     1.0
     """
     return problem.C * zero_point(problem)[0]
