@@ -1,18 +1,15 @@
-"""One against the rest, and the three classes of Orabona et al. (2012), figure 1."""
+"""One against the rest: a problem for each class, and what they predict together."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import pytest
 
 import mklopt
-from benchmarks import multiclass as bench_multiclass
-from mklopt import GramStack, Problem, data, one_vs_rest
+from mklopt import GramStack, Problem, one_vs_rest
 from mklopt.formulations import LpNorm
-from mklopt.tasks.one_vs_rest import kept
-from mklopt.util import style
+from mklopt.formulations.losses.margin import Logistic
+from mklopt.tasks.one_vs_rest import binary_problems, kept
 
 rng = np.random.default_rng(2)
 X = rng.normal(size=(60, 3))
@@ -51,6 +48,15 @@ def test_any_solver_and_any_binary_loss():
     assert not one_vs_rest(PROBLEM, max_iter=1, tol=0.0).converged
 
 
+def test_binary_problems_share_everything_but_labels_and_loss():
+    binary = binary_problems(PROBLEM, Logistic())
+    assert len(binary) == 3
+    for c, one in enumerate(binary):
+        np.testing.assert_array_equal(one.y, np.where(PROBLEM.y == c, 1.0, -1.0))
+        assert one.loss == Logistic() and one.grams is PROBLEM.grams
+        assert (one.C, one.formulation) == (PROBLEM.C, PROBLEM.formulation)
+
+
 @pytest.mark.parametrize(
     "given, options, words",
     [
@@ -75,51 +81,3 @@ def test_kernels_are_kept_by_their_share():
     assert list(kept(theta)) == [0, 1] and list(kept(theta[1])) == [1]
     assert list(kept(theta, share=1e-12)) == [0, 1, 2]
     assert len(kept(np.zeros(3))) == 0
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_three_classes_need_one_kernel_together_and_all_of_them_apart(seed):
-    """Section 5.2: certified solutions, with the kernels that the paper reports."""
-    together, apart = bench_multiclass.solved(bench_multiclass.toy(60, seed))
-    assert together.relative_gap <= 1e-8 and apart.relative_gap <= 1e-8
-    assert list(kept(together.weights) + 1) == [4]
-    for theta, kernel in zip(apart.weights, (2, 3, 1)):
-        assert set(kept(theta) + 1) == {kernel, 4}
-    assert len(kept(apart.weights)) == 4
-
-
-def test_the_figure_is_drawn_without_the_data_of_the_second_part(
-    tmp_path, monkeypatch, capsys
-):
-    load = data.load
-
-    def only_generators(name, **options):
-        if name == "mfeat":
-            raise data.DataNotFound("mfeat was not found: MKLOPT_DATA is not set")
-        return load(name, **options)
-
-    monkeypatch.setattr(data, "load", only_generators)
-    monkeypatch.setattr(style, "FOLDER", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["bench", "--n", "60"])
-    bench_multiclass.main()
-    shown = capsys.readouterr().out
-    assert "more one by one: met" in shown and "mfeat was not found" in shown
-    for kind in ("png", "pdf"):
-        assert (tmp_path / f"multiclass_toy.{kind}").stat().st_size > 5000
-
-
-def test_the_batch_solver_on_a_small_mfeat(monkeypatch):
-    """The table, with six random views in place of the real ones."""
-    X = {f"view {m}": rng.normal(size=(50, 2)) + Y[:50, None] for m in range(2)}
-    toy = data.Dataset("toy", np.hstack(list(X.values())), Y[:50], X, "classes")
-    monkeypatch.setattr(data, "load", lambda name: toy)
-    table = bench_multiclass.batch(1e-6)
-    gaps = [float(str(cell)) for cell in table.columns[2].cells]
-    assert len(gaps) == 18 and max(gaps) <= 1e-6
-
-
-def test_a_size_that_three_classes_do_not_share_gets_a_sentence(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["bench", "--n", "61"])
-    with pytest.raises(SystemExit):
-        bench_multiclass.main()
-    assert "multiple of 3" in capsys.readouterr().err
