@@ -14,7 +14,6 @@ from mklopt.formulations import GroupLasso, Tikhonov
 from mklopt.gmkl.families import Polynomial, Product, Sum
 from mklopt.gmkl.problem import (
     STATUS,
-    FamilyResult,
     KernelFamilyProblem,
     _confirmed,
 )
@@ -26,7 +25,6 @@ from mklopt.gmkl.regularizers import (
     SquaredNorm,
     Total,
 )
-from mklopt.reference.envelope import envelope_agreement, envelope_value
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 5))
@@ -247,20 +245,6 @@ def test_what_was_found_comes_back_after_an_interruption(error):
     assert found.status == ("interrupted" if stopped else "failed")
     assert stopped or "ArithmeticError: no luck" in str(found)
     assert found.value == pytest.approx(np.min(found.history["value"]), rel=1e-2)
-
-
-@pytest.mark.parametrize("family", ["product", "polynomial"])
-def test_the_envelope_gradient_agrees_with_differences_of_osqp(family):
-    family = {"product": Product(D[:, :30, :30]), "polynomial": Polynomial(K)}[family]
-    y = Y[: family.n]
-    p = KernelFamilyProblem(family, y, "hinge", SquaredNorm(2.0), 1.0)
-    found = gmkl.solve(p, tol=1e-1)
-    assert envelope_agreement(found, most=3) <= 1e-4
-    assert envelope_value(found.problem, found.d) == pytest.approx(
-        found.value, rel=1e-7
-    )
-    wrong = FamilyResult(**{**vars(found), "slope": 1.1 * found.slope + 0.1})
-    assert envelope_agreement(wrong, most=1) > 1e-2
 
 
 @pytest.mark.parametrize("loss", ["squared", "eps_insensitive", "huber"])
