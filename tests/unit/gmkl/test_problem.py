@@ -152,7 +152,7 @@ def test_a_descent_over_products_ends_where_it_says(price, solver):
 
 
 def test_a_loose_machine_does_not_end_the_descent():
-    """Stationary means with a precise machine; else the descent goes on."""
+    """Stationary means with a precise SVM; else the descent goes on."""
     p = family_problem(C=10.0)
     for tol in (3e-1, 1e-1, 1e-2, 1e-4):
         found = gmkl.solve(p, tol=tol)
@@ -173,11 +173,11 @@ def test_a_status_is_what_the_returned_point_earns(monkeypatch):
     harmless = gmkl.solve(family_problem(), tol=1e-3, threshold=1e-9)
     assert harmless.status == "stationary" and harmless.stationarity <= 1e-3
     monkeypatch.setattr(
-        "mklopt.gmkl.problem._verdict", lambda *given: "stationary"
+        "mklopt.gmkl.descent._verdict", lambda *given: "stationary"
     )  # is it?
     loose = gmkl.solve(family_problem(C=10.0), tol=1e-3, start=np.ones(5))
     assert loose.status == "imprecise" and loose.stationarity > 1e-3
-    assert "with a precise machine" in str(loose)
+    assert "with a precise SVM" in str(loose)
 
 
 def test_thresholding_stays_inside_the_set():
