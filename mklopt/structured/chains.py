@@ -19,7 +19,7 @@ class Structure(Protocol):
 
     @property
     def labels(self) -> int:
-        """k"""
+        """The number k of labels."""
 
     def features(self, Z: Array) -> Array:
         """g, (…, D), features of outputs alone; D may be 0."""
@@ -38,17 +38,24 @@ class Structure(Protocol):
 class Chain:
     """Sequences: g counts neighbours, k² kinds of them, and Δ counts wrong labels.
 
-    most: the outputs of a sequence are listed when they are not more than this
+    Parameters
+    ----------
+    labels : int
+        k.
+    most : int, default=4096
+        The outputs of a sequence are listed when they are not more than this.
     """
 
     labels: int
     most: int = 4096
 
     def features(self, Z: Array) -> Array:
+        """g(Z), (…, k²): how often each label follows each other one."""
         pairs = Z[..., :-1] * self.labels + Z[..., 1:]
         return np.sum(pairs[..., None] == np.arange(self.labels**2), axis=-2)
 
     def delta(self, y: Array, Z: Array) -> Array:
+        """The number of wrong labels."""
         return np.sum(y != Z, axis=-1)
 
     def argmax(self, scores: Array, weights: Array, truth: Array | None) -> Array:
@@ -67,6 +74,7 @@ class Chain:
         return np.array(y[::-1])
 
     def outputs(self, T: int) -> Array | None:
+        """All k^T outputs, (k^T, T), or None where they are more than `most`."""
         if self.labels**T > self.most:
             return None
         return np.indices((self.labels,) * T).reshape(T, -1).T
