@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ ESTIMATORS = [mklopt.MKLClassifier, mklopt.MKLClassifierCV, mklopt.MKLRegressor,
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_parameter_is_explained_once(estimator):
-    text = inspect.getdoc(estimator)
+    text = inspect.getdoc(estimator) or ""
     parameters = text[text.index("Parameters\n") : text.index("Attributes\n")]
     listed = [line.split(" : ")[0] for line in parameters.split("\n")
               if line[:1].isalpha() and " : " in line]  # fmt: skip
@@ -36,7 +37,7 @@ def test_every_parameter_is_explained_once(estimator):
 def test_shared_entries_are_those_of_the_base_class():
     entry = "tol : float, default=1e-6\n    The certified relative gap to stop at."
     for estimator in (*ESTIMATORS, MKLEstimator):
-        assert entry in inspect.getdoc(estimator)
+        assert entry in (inspect.getdoc(estimator) or "")
 
 
 # ---- samples and weights -------------------------------------------------------------
@@ -71,7 +72,7 @@ def test_weights_and_copies_are_the_same_even_where_they_are_not_merged():
     weight = np.random.default_rng(1).integers(0, 4, size=30)
     K = np.moveaxis(kernels.gaussians([1, 3]).fit(X).grams().dense(), 0, -1)
     again = np.repeat(np.arange(30), weight)
-    how = dict(kernels="precomputed", tol=1e-10)
+    how: dict[str, Any] = dict(kernels="precomputed", tol=1e-10)
     weighted = MKLClassifier(**how).fit(K, y, sample_weight=weight)
     copied = MKLClassifier(**how).fit(K[np.ix_(again, again)], y[again])
     expected = copied.decision_function(K[:, again])
