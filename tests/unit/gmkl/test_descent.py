@@ -14,6 +14,7 @@ from mklopt.gmkl.descent import STATUS, _confirmed
 from mklopt.gmkl.families import Product
 from mklopt.gmkl.problem import KernelFamilyProblem
 from mklopt.gmkl.regularizers import Total
+from mklopt.solvers.steps.spectral_descent import Point
 from tests.unit.gmkl.samples import D0, FAMILIES, D, X, Y, family_problem
 
 NONE: Any = None
@@ -67,6 +68,17 @@ def test_a_status_is_what_the_returned_point_earns(monkeypatch):
     loose = gmkl.solve(family_problem(C=10.0), tol=1e-3, start=np.ones(5))
     assert loose.status == "imprecise" and loose.stationarity > 1e-3
     assert "with a precise SVM" in str(loose)
+
+
+def test_a_stationary_point_is_returned_and_not_a_lower_one_before_it(monkeypatch):
+    found = gmkl.solve(family_problem(), tol=1e-3)
+    lower = Point(D0, found.value - 1.0, np.ones(5), np.ones(5))
+    last = Point(found.d, found.value, found.slope, found.slope)
+    module = "mklopt.gmkl.descent.descend"
+    monkeypatch.setattr(module, lambda *given, **more: iter([lower, last]))
+    again = gmkl.solve(family_problem(), tol=1e-3)
+    assert again.status == "stationary" and len(again.history["value"]) == 2
+    np.testing.assert_array_equal(again.d, found.d)
 
 
 def test_thresholding_stays_inside_the_set():

@@ -23,6 +23,13 @@ def test_kernels_and_targets_are_loaded(name):
         np.testing.assert_array_equal(part / contract.GRID, np.rint(part / 2.0**-12))
 
 
+def test_factors_are_the_stored_integers_on_the_grid():
+    grams, _ = contract.load("small")
+    with np.load(contract.FOLDER / "small.npz") as stored:
+        whole = stored["factors"]
+    np.testing.assert_array_equal(np.hstack(grams.factors or []) * 4096, whole)
+
+
 def test_a_cell_is_its_problem():
     hinge = F.losses_by_name()["hinge"]()
     cell = contract.Cell("small", F.LpNorm(2.0), hinge, 3.0, bias=False)
