@@ -35,7 +35,7 @@ class Store:
     Examples
     --------
     >>> store = mklopt.reference.Store("references")  # doctest: +SKIP
-    >>> found = store.solve(problem)                  # solved once, then read
+    >>> found = store.solve(problem)  # solved once, then read  # doctest: +SKIP
     """
 
     def __init__(self, folder: str | os.PathLike[str]):

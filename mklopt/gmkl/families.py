@@ -48,27 +48,87 @@ class KernelFamily:
         self.stack, self.M, self.n = stack, stack.M, stack.n
 
     def entries(self, S: Array) -> Array:
-        """f(S)."""
+        """f(S).
+
+        Parameters
+        ----------
+        S : array of shape (n, n)
+            Σ d_m A_m.
+
+        Returns
+        -------
+        array of shape (n, n)
+        """
         raise TypeError(f"{type(self).__name__} states no function of the sum")
 
     def slope(self, S: Array) -> Array:
-        """f'(S)."""
+        """f'(S).
+
+        Parameters
+        ----------
+        S : array of shape (n, n)
+            Σ d_m A_m.
+
+        Returns
+        -------
+        array of shape (n, n)
+        """
         raise TypeError(f"{type(self).__name__} states no derivative")
 
     def combine(self, d: Array) -> Array:
-        """K(d), (n, n)."""
+        """K(d), (n, n).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        array of shape (n, n)
+        """
         return self.entries(self.stack.combine(d))
 
     def derivative(self, d: Array, S: Array) -> Array:
-        """∂⟨S, K(d)⟩/∂d for a symmetric S, (M,)."""
+        """∂⟨S, K(d)⟩/∂d for a symmetric S, (M,).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+        S : array of shape (n, n)
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         return self.stack.against(self.slope(self.stack.combine(d)) * S)
 
     def gradient(self, d: Array, alpha: Array) -> Array:
-        """∂(αᵀK(d)α)/∂d, (M,)."""
+        """∂(αᵀK(d)α)/∂d, (M,).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+        alpha : array of shape (n,)
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         return self.derivative(d, np.outer(alpha, alpha))
 
     def cross(self, d: Array, test: Any) -> Array:
-        """K(d) between new points (rows) and training points, from (M, n_test, n)."""
+        """K(d) between new points (rows) and training points, from (M, n_test, n).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+        test : array of shape (M, n_test, n)
+            A_m between new points and training points.
+
+        Returns
+        -------
+        array of shape (n_test, n)
+        """
         given = real_array(test, "test", "an (M, n_test, n) array of numbers")
         if given.ndim != 3 or given.shape[0] != self.M or given.shape[2] != self.n:
             raise ValueError(

@@ -33,7 +33,16 @@ Array = np.ndarray
 
 
 def nonnegative(d: Array) -> Array:
-    """The projection onto d ≥ 0."""
+    """The projection onto d ≥ 0.
+
+    Parameters
+    ----------
+    d : array of shape (M,)
+
+    Returns
+    -------
+    array of shape (M,)
+    """
     return np.maximum(d, 0.0)
 
 
@@ -193,7 +202,16 @@ class Envelope:
         self.alpha: Array | None = None
 
     def value(self, d: Array) -> float:
-        """W(d), up to `noise`."""
+        """W(d), up to `noise`.
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        float
+        """
         problem, shell, self.d = self.problem, self.problem.shell, d
         K = problem.family.combine(d)
         found = svm.solve(shell, K, self.alpha, tol=self.noise)
@@ -203,12 +221,26 @@ class Envelope:
         return problem.regularizer.value(d) + inner
 
     def gradient(self) -> Array:
-        """∇W where `value` was asked last."""
+        """∇W where `value` was asked last.
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         bend = self.problem.family.gradient(self.d, self.alpha)
         return np.asarray(self.problem.regularizer.gradient(self.d) - 0.5 * bend)
 
     def project(self, d: Array) -> Array:
-        """The nearest d of the set."""
+        """The nearest d of the set.
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         return np.asarray(self.problem.project(d), float)
 
     def sharpen(self) -> None:
@@ -216,13 +248,30 @@ class Envelope:
         self.noise = max(0.1 * self.noise, 1e-14 * self.worst)
 
     def set_tolerance(self, point: Point) -> None:
-        """P: an SVM is as precise as the decrease that the next step promises."""
+        """P: an SVM is as precise as the decrease that the next step promises.
+
+        Parameters
+        ----------
+        point : Point
+            Where the descent is, and the move that it tries next.
+        """
         if self.tune:
             low, high = 1e-12 * self.worst, self.noise
             self.noise = float(np.clip(0.1 * point.falls, low, high))
 
     def stationarity(self, d: Array, slope: Array) -> float:
-        """‖d − P(d − ∇W)‖∞; for d ≥ 0 it is min(d, ∇W), where nothing cancels."""
+        """‖d − P(d − ∇W)‖∞; for d ≥ 0 it is min(d, ∇W), where nothing cancels.
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+        slope : array of shape (M,)
+            ∇W(d).
+
+        Returns
+        -------
+        float
+        """
         if self.problem.project is nonnegative:
             gone = np.minimum(d, slope)
         else:
@@ -230,7 +279,21 @@ class Envelope:
         return float(np.max(np.abs(gone)))
 
     def precisely(self, d: Array) -> tuple[float, Array, float]:
-        """W, ∇W and the projected gradient at d, the SVM solved to rounding."""
+        """W, ∇W and the projected gradient at d, the SVM solved to rounding.
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        value : float
+            W(d).
+        slope : array of shape (M,)
+            ∇W(d).
+        size : float
+            ‖d − P(d − ∇W)‖∞.
+        """
         self.noise = 1e-11 * self.worst
         value, slope = self.value(d), self.gradient()
         return value, slope, self.stationarity(d, slope)

@@ -48,15 +48,39 @@ class Regularizer:
             )
 
     def value(self, d: Array) -> float:
-        """r(d)."""
+        """r(d).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        float
+        """
         raise TypeError(f"{type(self).__name__} states no value")
 
     def gradient(self, d: Array) -> Array:
-        """∇r(d), (M,)."""
+        """∇r(d), (M,).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         raise TypeError(f"{type(self).__name__} states no gradient")
 
     def validate(self, M: int) -> None:
-        """Raise ValueError where the regularizer does not fit M parameters."""
+        """Raise ValueError where the regularizer does not fit M parameters.
+
+        Parameters
+        ----------
+        M : int
+            The number of parameters of the family.
+        """
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class StructuredProblem:
     >>> words = np.arange(12).reshape(4, 3)
     >>> problem = mklopt.StructuredProblem((X @ X.T)[None], y, words, Chain(2))
     >>> result = mklopt.structured.solve(problem, tol=0.01)
-    >>> result.certificate.relative_gap <= 0.01
+    >>> bool(result.certificate.relative_gap <= 0.01)
     True
     """
 
