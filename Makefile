@@ -62,7 +62,7 @@ docs: install
 	$(ONE) $(BIN)/python docs/build.py $(ARGS)
 
 contract: install
-	$(ONE) $(BIN)/python -c "from mklopt.reference.contract_problems import main; main()"
+	$(ONE) $(BIN)/python tests/contract/make_references.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(RIVALS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,10 +1,10 @@
-"""Pictures of kernels, weights, paths and decisions, all in one look (figures.py).
+"""Pictures of kernels, weights, paths and decisions, all in one style (util/style.py).
 
     plots.weights(result)                    kernel weights as bars
     plots.weight_path(path)                  kernel weights along C
     plots.regularization_path(path)          lengths ‖w_m‖ along C, and kernels in use
     plots.alignment(grams, y)                how alike kernels are, and which fit y
-    plots.boundary(model, X, y)              where a classifier changes its mind, in 2-D
+    plots.boundary(model, X, y)              the regions of a classifier, in 2-D
 
 Each returns a matplotlib figure and writes it when given a path ("a.png", or "a" for
 PNG and PDF). Results, fitted estimators and plain arrays of weights are all taken.
@@ -25,17 +25,29 @@ from .util.style import COLOURS, done, look, panels, styled
 
 Array = np.ndarray
 Where = str | os.PathLike | None
-SHOWN = 30  # bars, at most
-LABELLED = 6  # curves with a name of their own
+MAX_BARS = 30
+MAX_LABELLED = 6  # curves with a name and a colour of their own; the others are grey
 
 
 @styled
 def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) -> Any:
-    """Kernel weights, largest first; classes of one-against-the-rest side by side."""
+    """Kernel weights as bars, largest first; classes of one against the rest together.
+
+    Parameters
+    ----------
+    given : Result, fitted estimator, or array of shape (M,) or (classes, M)
+    names : list of str, optional
+        The names of the kernels; an estimator brings its own.
+    path : str or path, optional
+        Where to write the figure; PNG and PDF where it has no ending.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     theta, names = _weights_of(given, names)
-    order = np.argsort(-theta.max(axis=0), kind="stable")[:SHOWN]
-    figure, (axis,) = panels(1, columns=1, height=0.8 + 0.26 * max(len(order), 4))
-    figure.set_figwidth(6.5)
+    order = np.argsort(-theta.max(axis=0), kind="stable")[:MAX_BARS]
+    figure, (axis,) = _figure(6.5, 0.8 + 0.26 * max(len(order), 4))
     height = 0.8 / len(theta)
     for k, row in enumerate(theta):
         at = np.arange(len(order)) + (k - (len(theta) - 1) / 2) * height
@@ -45,7 +57,7 @@ def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) 
     axis.invert_yaxis()
     axis.grid(False, axis="y")
     used, M = int(np.sum(np.any(theta > 0, axis=0))), theta.shape[1]
-    shown = f", the {SHOWN} largest" if M > SHOWN else ""
+    shown = f", the {MAX_BARS} largest" if M > MAX_BARS else ""
     axis.set_xlabel(f"kernel weight θ ({used} of {M} kernels in use{shown})")
     if len(theta) > 1:
         axis.legend(frameon=False, fontsize=8)
@@ -56,10 +68,23 @@ def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) 
 def weight_path(
     given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
 ) -> Any:
-    """Kernel weights along C, those that matter most by name."""
+    """Kernel weights along C, those that matter most by name.
+
+    Parameters
+    ----------
+    given : Path
+        What mklopt.path returned.
+    names : list of str, optional
+        The names of the kernels.
+    path : str or path, optional
+        Where to write the figure; PNG and PDF where it has no ending.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     theta = _path(given).weights
-    figure, (axis,) = panels(1, columns=1, height=3.4)
-    figure.set_figwidth(6.5)
+    figure, (axis,) = _figure(6.5, 3.4)
     _curves(axis, given.C, theta, _names(names, theta.shape[1]))
     axis.set(xscale="log", xlabel="C", ylabel="kernel weight θ")
     return _done(figure, path)
@@ -69,14 +94,27 @@ def weight_path(
 def regularization_path(
     given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
 ) -> Any:
-    """Lengths ‖w_m‖ along C above, the number of kernels in use below."""
+    """Lengths ‖w_m‖ along C above, the number of kernels in use below.
+
+    Parameters
+    ----------
+    given : Path
+        What mklopt.path returned.
+    names : list of str, optional
+        The names of the kernels.
+    path : str or path, optional
+        Where to write the figure; PNG and PDF where it has no ending.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     norms = np.array([result.certificate.norms for result in _path(given)])
-    figure, (above, below) = panels(2, columns=1, height=2.4)
-    figure.set_figwidth(6.5)
+    figure, (above, below) = _figure(6.5, 2.4, rows=2)
     _curves(above, given.C, norms, _names(names, norms.shape[1]))
     above.set(xscale="log", ylabel="‖w$_m$‖")
-    below.step(given.C, np.sum(norms > 0, axis=1), where="post", color=COLOURS[0])
-    below.plot(given.C, np.sum(norms > 0, axis=1), "o", color=COLOURS[0], markersize=4)
+    used, style = np.sum(norms > 0, axis=1), {"color": COLOURS[0], "markersize": 4}
+    below.step(given.C, used, "o-", where="post", **style)
     below.set(xscale="log", xlabel="C", ylabel="kernels in use", ylim=(-0.5, None))
     return _done(figure, path)
 
@@ -88,11 +126,25 @@ def alignment(
     names: Sequence[str] | None = None,
     path: Where = None,
 ) -> Any:
-    """Centred alignment of every pair of kernels; with y, of each kernel with y yᵀ."""
+    """Centred alignment of every pair of kernels; with y, of each kernel with y yᵀ.
+
+    Parameters
+    ----------
+    grams : GramStack, or array of shape (M, n, n)
+    y : array of shape (n,), optional
+        Labels.
+    names : list of str, optional
+        The names of the kernels.
+    path : str or path, optional
+        Where to write the figure; PNG and PDF where it has no ending.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     A = np.asarray(alignments(grams))
     names = _names(names, len(A))
-    count = 1 if y is None else 2
-    figure, axes = panels(count, height=4.4)
+    figure, axes = panels(1 if y is None else 2, height=4.4)
     figure.set_figwidth(5.8 if y is None else 8.6)
     axes[0].grid(False)
     image = axes[0].imshow(A, vmin=0.0, vmax=1.0, cmap="viridis", aspect="auto")
@@ -103,7 +155,7 @@ def alignment(
     if y is not None:
         axes[1].barh(np.arange(len(A)), target_alignment(grams, y), color=COLOURS[1])
         axes[1].set_yticks(ticks, [str(m) for m in ticks], fontsize=7)
-        axes[1].set_ylim(len(A) - 0.5, -0.5)  # as in the picture beside it
+        axes[1].set_ylim(len(A) - 0.5, -0.5)  # as in the image beside it
         axes[1].grid(False, axis="y")
         axes[1].set_xlabel("alignment with y yᵀ")
     return _done(figure, path)
@@ -111,15 +163,35 @@ def alignment(
 
 @styled
 def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
-    """Regions of a classifier on two features; f = −1, 0, 1 for two classes."""
+    """Regions of a classifier on two features; f = −1, 0, 1 for two classes.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with predict and, for two classes, decision_function.
+    X : array of shape (n, 2)
+        Samples to draw.
+    y : array of shape (n,)
+        Their labels.
+    path : str or path, optional
+        Where to write the figure; PNG and PDF where it has no ending.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        Where X has not two features.
+    """
     X = np.asarray(X, float)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(
             f"X has shape {X.shape}; a decision boundary is drawn on two features: fit "
             "and draw with X[:, [i, j]]"
         )
-    figure, (axis,) = panels(1, columns=1, height=4.2)
-    figure.set_figwidth(5.2)
+    figure, (axis,) = _figure(5.2, 4.2)
     grid, points = _grid(X)
     classes = np.unique(y)
     place = np.searchsorted(classes, model.predict(points)).reshape(grid[0].shape)
@@ -141,6 +213,12 @@ def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
 # ---- parts --------------------------------------------------------------------------
 
 
+def _figure(width: float, height: float, rows: int = 1) -> tuple[Any, list[Any]]:
+    figure, axes = panels(rows, columns=1, height=height)
+    figure.set_figwidth(width)
+    return figure, axes
+
+
 def _grid(X: Array, count: int = 160) -> tuple[list[Array], Array]:
     room = 0.08 * np.ptp(X, axis=0) + 1e-9
     low, high = X.min(axis=0) - room, X.max(axis=0) + room
@@ -151,9 +229,9 @@ def _grid(X: Array, count: int = 160) -> tuple[list[Array], Array]:
 def _curves(axis: Any, C: Array, values: Array, names: Sequence[str]) -> None:
     """One curve per kernel: the largest by colour and name, the others in grey."""
     order = np.argsort(-values.max(axis=0), kind="stable")
-    for m in order[LABELLED:]:
+    for m in order[MAX_LABELLED:]:
         axis.plot(C, values[:, m], color="0.8", linewidth=0.8)
-    for place, m in enumerate(order[:LABELLED]):
+    for place, m in enumerate(order[:MAX_LABELLED]):
         axis.plot(C, values[:, m], label=names[m], **look(place))
     axis.legend(frameon=False, fontsize=8)
 

@@ -11,13 +11,13 @@ largest t for which t v ∈ ∂Ω(0) for some such α.
                     lasso, elastic net) the best α minimizes ½ max (v_m/c_m)²: the dual
                     of one more MKL problem, ½(Σ c_m u_m)² with the support function of
                     the face [V'(b−), V'(b+)] as its loss, solved and certified here.
-    all others      a conic program from the declarations, `by_program`:
+    all others      a conic program from the declarations, `zero_point_by_program`:
 
                     max t  over (t, α)   σ_V(−α, −tC) ≤ −t Σ C V(b),  Σα = 0,
                                          σ_Ω(v, −1) ≤ −Ω(0),  ‖L_mᵀα‖ ≤ v_m
 
 The first inequality says, by Fenchel and Young, that −α_i/(tC_i) ∈ ∂V(b, y_i); σ_V and
-σ_Ω are the support functions of programs.py. The program has a few kernels only: those
+σ_Ω are the support functions of programs.py. The program begins with one kernel; those
 that its solution violates join it until there are none. Smooth losses leave the first
 inequality no interior.
 
@@ -38,41 +38,76 @@ from ..formulations.losses.face import Face
 from ..formulations.lp_norm import WeightedLpNorm
 from ..problem import Problem
 from ..run.loop import solve
-from .exact import OPTIONS, run
-from .programs import Program, factors, norms_below, stacked
+from .exact import attempts, runs
+from .programs import (
+    Program,
+    balance,
+    conjugate_loss,
+    conjugate_penalty,
+    factors,
+    norms_below,
+    stacked,
+)
 
 Array = np.ndarray
 INF = float("inf")
-THIN = 1e-12  # how much room a single slope is given: enclosures need some
+FACE_MARGIN = 1e-12  # how much wider a single slope is made: enclosures need room
 
 
 def C_zero(problem: Problem) -> float | Array:
-    """The largest C, of the shape of problem.C, with all weights zero."""
+    """The largest C at which all kernel weights are zero.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its C matters only where it is one number per sample: their ratios are kept.
+
+    Returns
+    -------
+    float or array of shape (n,)
+        Of the shape of `problem.C`. 0: no C gives zero weights, as Ω has no kink at 0.
+        inf: w = 0 is optimal for every C.
+
+    Examples
+    --------
+    >>> import numpy as np, mklopt
+    >>> y = np.array([1.0, -1.0, 1.0, -1.0])
+    >>> lasso = mklopt.formulations.GroupLasso()
+    >>> problem = mklopt.Problem(np.eye(4)[None], y, "logistic", lasso)
+    >>> round(mklopt.C_zero(problem), 6)  # α = C y/2, and ‖α‖ reaches 1
+    1.0
+    """
     return problem.C * zero_point(problem)[0]
 
 
 def zero_point(problem: Problem) -> tuple[float, Array]:
     """t with C_zero = t·C, and the α that shows w = 0 to be optimal there."""
-    f = np.zeros(problem.shape)
-    if problem.bias:
-        f = f + problem.loss.best_bias(f, problem.y, problem.costs)
-    if problem.loss.smoothness is None:
+    f = _best_constant(problem)
+    if problem.loss.smoothness is not None:
+        slope = problem.loss.gradient(f, problem.y)
+        alpha = problem.feasible(-problem.spread_costs * slope)
+    else:
         corner = box_corner(problem.formulation, problem.grams.M)
         simple = problem.loss.quadratic(problem.y, problem.costs) is not None
         if corner is None or not simple:
-            return by_program(problem)
+            return zero_point_by_program(problem)
         if not np.any(corner):
             return 0.0, np.zeros(problem.shape)
-        alpha = shortest(problem, f, corner)
-    else:
-        slope = problem.loss.gradient(f, problem.y)
-        alpha = problem.feasible(-problem.spread_costs * slope)
+        alpha = _best_of_face(problem, f, corner)
     v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
-    t = longest(problem.formulation, v)
+    t = largest_scale(problem.formulation, v)
     return t, alpha * (t if np.isfinite(t) else 1.0)
 
 
-def longest(formulation: Formulation, v: Array) -> float:
+def _best_constant(problem: Problem) -> Array:
+    """The predictions at w = 0: the best bias for every sample."""
+    f = np.zeros(problem.shape)
+    if problem.bias:
+        f = f + problem.loss.best_bias(f, problem.y, problem.costs)
+    return f
+
+
+def largest_scale(formulation: Formulation, v: Array) -> float:
     """The largest t with t v ∈ ∂Ω(0), by bisection on Ω*(t v) ≤ −Ω(0)."""
     top = float(np.max(v, initial=0.0))
     if top == 0:
@@ -98,32 +133,35 @@ def longest(formulation: Formulation, v: Array) -> float:
     return low
 
 
+# ---- ∂Ω(0) is a box ------------------------------------------------------------------
+
+
 def box_corner(formulation: Formulation, M: int) -> Array | None:
     """c with ∂Ω(0) = {0 ≤ v ≤ c}; None where it has another shape."""
     axes = np.eye(M)
-    corner = np.full(M, longest(formulation, axes[0]))
-    if not _reaches(formulation, corner) or not np.any(corner):
-        corner = np.array([longest(formulation, axis) for axis in axes])
-    return corner if _reaches(formulation, corner) else None
+    corner = np.full(M, largest_scale(formulation, axes[0]))  # mostly all are equal
+    if not _is_corner(formulation, corner) or not np.any(corner):
+        corner = np.array([largest_scale(formulation, axis) for axis in axes])
+    return corner if _is_corner(formulation, corner) else None
 
 
-def _reaches(formulation: Formulation, corner: Array) -> bool:
+def _is_corner(formulation: Formulation, corner: Array) -> bool:
     """Whether the box up to the corner, and no more of each axis, is in ∂Ω(0)."""
     if not np.all(np.isfinite(corner)):
         return False
     if not np.any(corner):  # no kink at all: ∂Ω(0) = {0}
-        return longest(formulation, np.ones(len(corner))) == 0
-    beyond = [longest(formulation, axis) for axis in np.eye(len(corner))[[0, -1]]]
-    ends = corner[[0, -1]]
-    inside = longest(formulation, corner) >= 1 - 1e-9
-    return inside and bool(np.all(beyond <= ends * (1 + 1e-6)))
+        return largest_scale(formulation, np.ones(len(corner))) == 0
+    ends = np.eye(len(corner))[[0, -1]]
+    beyond = [largest_scale(formulation, axis) for axis in ends]
+    inside = largest_scale(formulation, corner) >= 1 - 1e-9
+    return inside and bool(np.all(beyond <= corner[[0, -1]] * (1 + 1e-6)))
 
 
-def shortest(problem: Problem, f: Array, corner: Array) -> Array:
-    """The α of the face at f that minimizes max v_m/c_m."""
+def _best_of_face(problem: Problem, f: Array, corner: Array) -> Array:
+    """The α with −α/C ∈ ∂V(f) that minimizes max v_m/c_m: one more MKL problem."""
     h = 1e-9 * (1 + np.abs(f))
     slopes = [problem.loss.gradient(f + side * h, problem.y) for side in (-1, 1)]
-    low, high = slopes[0] - THIN, slopes[1] + THIN
+    low, high = slopes[0] - FACE_MARGIN, slopes[1] + FACE_MARGIN
     face = Face(tuple(low.tolist()), tuple(high.tolist()))
     prior = 1 / np.maximum(corner, 1e-150) ** 2
     another = problem.with_(loss=face, formulation=WeightedLpNorm(1.0, prior))
@@ -136,20 +174,22 @@ def shortest(problem: Problem, f: Array, corner: Array) -> Array:
     return solve(another, "spicy", tol=1e-8, start=start, time_limit=60.0).dual
 
 
-def by_program(problem: Problem) -> tuple[float, Array]:
+# ---- all other cases -----------------------------------------------------------------
+
+
+def zero_point_by_program(problem: Problem) -> tuple[float, Array]:
     """The same t and α by the conic program, good to about 1e-8; kinked losses only."""
     grams, formulation = problem.grams, problem.formulation
     used, best = np.array([int(np.argmax(np.sum(grams.diag(), axis=1)))]), 0.0
     alpha = np.zeros(problem.shape)
     for _ in range(grams.M):
         program, t = _program(problem, used)
-        tries = (run(program, "CLARABEL", settings) for settings in OPTIONS["CLARABEL"])
-        if all(value is None for value in tries):
+        if next(runs(program, attempts("CLARABEL")), None) is None:
             unbounded = "unbounded" in str(program.problem.status)
-            return (np.inf if unbounded else best), alpha
+            return (INF if unbounded else best), alpha
         found = program.dual_point()
         v = np.sqrt(np.maximum(grams.quad(found), 0.0))
-        size = min(longest(formulation, v), 1.0)
+        size = min(largest_scale(formulation, v), 1.0)
         if float(t.value) * size >= best:
             best, alpha = float(t.value) * size, size * found
         late = np.setdiff1d(np.argsort(-v)[: len(used) + 3], used)
@@ -167,23 +207,15 @@ def _program(problem: Problem, used: Array) -> tuple[Program, Any]:
     L, slices = stacked(factors(problem.grams.subset(used)))
     alpha, t = cp.Variable(problem.shape), cp.Variable(nonneg=True)
     v = cp.Variable(M, nonneg=True)
-    f = np.zeros(problem.shape)
-    if problem.bias:
-        f = f + problem.loss.best_bias(f, problem.y, problem.costs)
-    losses = problem.loss.value(f, problem.y)
-    whole = float(problem.costs @ losses)
-    loss, loss_cones = problem.loss.epigraph(problem.y).support_program(
-        -cp.vec(alpha, order="C"), -t * problem.costs
-    )
-    formulation = problem.formulation
-    penalty, cones = formulation.epigraph(M).support_program(v, -np.ones(1))
-    balance = [cp.sum(alpha, axis=0) == 0] if problem.bias else []
+    losses = problem.loss.value(_best_constant(problem), problem.y)
+    loss, loss_cones = conjugate_loss(problem, alpha, t * problem.costs)
+    penalty, cones = conjugate_penalty(problem, v)
     constraints = [
-        loss + t * whole <= 0,
-        penalty <= -formulation.value(np.zeros(M)),
+        loss + t * float(problem.costs @ losses) <= 0,
+        penalty <= -problem.formulation.value(np.zeros(M)),
         *loss_cones,
         *cones,
         *norms_below(L.T @ alpha, slices, v[used]),
-        *balance,
+        *balance(problem, alpha),
     ]
     return Program(cp.Problem(cp.Maximize(t), constraints), alpha), t

@@ -12,18 +12,16 @@ products are exact in float64 and positive semi-definite by construction.
             solvers that go by samples
 
 Their references are committed beside the data as candidates; tests certify them afresh.
-`make contract` solves those that are missing; `main(["--data"])` draws the kernels
-anew, which changes every hash: a decision, not a routine.
+tests/contract/make_references.py has made both (`make contract`).
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,8 +29,6 @@ from .. import formulations as F
 from ..formulations import Formulation, Loss, formulations, losses_by_name
 from ..grams.stack import GramStack
 from ..problem import Problem
-from .exact import solve
-from .polishing import polish
 from .store import Store
 
 FOLDER = Path(__file__).parent / "stored"
@@ -40,22 +36,24 @@ GRID = 2.0**-12
 INF = float("inf")
 STORE = Store(FOLDER)
 DATA = ("small", "wdbc", "twonorm")
-GROUPS = (
-    tuple(range(5)),
-    tuple(range(5, 8)),
-    tuple(range(8, 14)),
-    tuple(range(14, 20)),
-)
+
+
+def _ranges(*ends: int) -> tuple[tuple[int, ...], ...]:
+    """Kernels 0 … 19 cut into groups of neighbours."""
+    return tuple(tuple(range(a, b)) for a, b in pairwise((0, *ends, 20)))
+
+
+GROUPS = _ranges(5, 8, 14)
 GROUPINGS = {  # of 20 kernels: classical sparse MKL, three views, every kernel its own
-    "one": (tuple(range(20)),),
-    "three": (tuple(range(4)), tuple(range(4, 12)), tuple(range(12, 20))),
-    "all": tuple((m,) for m in range(20)),
+    "one": _ranges(),
+    "three": _ranges(4, 12),
+    "all": _ranges(*range(1, 20)),
 }
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One contract problem and where it comes from."""
+    """One contract problem: the data by name, Ω, V, C, and whether there is a bias."""
 
     data: str
     formulation: Formulation
@@ -65,10 +63,12 @@ class Cell:
 
     @property
     def name(self) -> str:
+        """A name that tells every cell from every other one."""
         bias = "" if self.bias is None else f"-bias={self.bias}"
         return f"{self.data}-{self.formulation!r}-{self.loss!r}-C{self.C:g}{bias}"
 
     def problem(self) -> Problem:
+        """The problem itself, on the stored kernels."""
         grams, targets = load(self.data)
         return Problem(
             grams,
@@ -155,11 +155,7 @@ def sampled_cells() -> Iterator[Cell]:
     strongly_convex = [F.SparseBlockNorm(1.5, 0.3), F.ElasticNet(0.5), F.BlockNorm(1.5)]
     for C in (0.1, 1.0, 100.0):
         for name in ("multiclass_hinge", "multinomial"):
-            for formulation in (
-                F.BlockNorm(1.1),
-                strongly_convex[0],
-                strongly_convex[2],
-            ):
+            for formulation in (F.BlockNorm(1.1), *strongly_convex[::2]):
                 yield Cell("twonorm", formulation, known[name](), C, bias=False)
         for name in ("hinge", "logistic", "huber", "quantile") if C <= 1 else ():
             for formulation in strongly_convex:
@@ -167,6 +163,7 @@ def sampled_cells() -> Iterator[Cell]:
 
 
 def cells() -> list[Cell]:
+    """All contract problems."""
     return [
         *small_cells(),
         *wdbc_cells(),
@@ -184,104 +181,3 @@ def load(name: str) -> tuple[GramStack, dict[str, np.ndarray]]:
         factors = np.split(stored["factors"].astype(float) * GRID, ranks, axis=1)
         targets = {k[2:]: stored[k] for k in stored.files if k.startswith("y_")}
     return GramStack.from_factors(factors), targets
-
-
-# ---- how the data were made --------------------------------------------------
-
-
-def _save(name: str, factors: list[np.ndarray], score: np.ndarray, binary: np.ndarray):
-    whole = np.hstack([np.rint(L / GRID) for L in factors]).astype(np.int16)
-    np.savez_compressed(
-        FOLDER / f"{name}.npz",
-        factors=whole,
-        ranks=np.array([L.shape[1] for L in factors]),
-        y_real=np.rint(score / GRID) * GRID,
-        y_binary=binary,
-        y_ones=np.ones(len(score)),
-        y_classes=np.digitize(score, np.quantile(score, [1 / 3, 2 / 3])),
-    )
-
-
-def draw_small() -> None:
-    rng = np.random.default_rng(2011)
-    factors = [rng.normal(size=(40, 4 + m)) / np.sqrt(4 + m) for m in range(6)]
-    score = factors[0][:, 0] + factors[2] @ rng.normal(size=6) / 2
-    score = score + 0.4 * rng.normal(size=40)
-    _save("small", factors, score, np.where(score > np.median(score), 1.0, -1.0))
-
-
-def draw_wdbc(rank: int = 24) -> None:
-    from sklearn.datasets import load_breast_cancer
-
-    X, y = load_breast_cancer(return_X_y=True)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    rows = np.random.default_rng(2011).permutation(len(X))[:100]
-    X, y = X[rows], y[rows]
-    views = [(X, s) for s in (1.0, 2.0, 5.0, 10.0, 20.0)]
-    views += [(X[:, [j]], s) for j in range(5) for s in (0.5, 1.0, 2.0)]
-    _save("wdbc", _gaussians(views, rank), X[:, 0] + 0.5 * X[:, 1], 2.0 * y - 1)
-
-
-def _gaussians(views: list, rank: int) -> list[np.ndarray]:
-    """Factors of Gaussian kernels: their leading eigenvectors."""
-    from sklearn.metrics.pairwise import rbf_kernel
-
-    factors = []
-    for Z, width in views:
-        values, vectors = np.linalg.eigh(rbf_kernel(Z, gamma=0.5 / width**2))
-        keep = np.argsort(-values)[:rank]
-        keep = keep[values[keep] > 1e-6]
-        factors.append(vectors[:, keep] * np.sqrt(values[keep]))
-    return factors
-
-
-def draw_twonorm(n: int = 60, rank: int = 20) -> None:
-    """Breiman's twonorm: two unit Gaussians in R²⁰ at ±(a, …, a), a = 2/√20."""
-    rng = np.random.default_rng(1996)
-    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    X = rng.normal(size=(n, 20)) + (2 / np.sqrt(20)) * y[:, None]
-    views = [(X, s) for s in (2.0, 4.0, 8.0, 16.0)]
-    views += [(X[:, [j]], s) for j in range(8) for s in (1.0, 3.0)]
-    _save("twonorm", _gaussians(views, rank), X @ np.ones(20) / np.sqrt(20), y)
-
-
-def _is_good(cell: Cell) -> bool:
-    found = STORE.load(cell.problem())
-    return found is not None and 0 <= found.relative_gap <= 1e-8
-
-
-def _solve_and_save(cell: Cell, tol: float) -> tuple[str, float]:
-    problem = cell.problem()
-    reference = solve(problem, tol=tol)
-    if reference.relative_gap > 1e-8:
-        reference = polish(problem, reference)
-    STORE.save(problem, reference)
-    return cell.name, reference.relative_gap
-
-
-def main(arguments: list[str] | None = None) -> None:
-    from joblib import Parallel, delayed
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", action="store_true", help="draw the kernels anew")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--tol", type=float, default=2e-9)
-    options = parser.parse_args(arguments)
-    if options.data:
-        FOLDER.mkdir(exist_ok=True)
-        draw_small()
-        draw_wdbc()
-        draw_twonorm()
-    todo: list[Any] = [cell for cell in cells() if not _is_good(cell)]
-    done = Parallel(n_jobs=options.jobs, return_as="generator_unordered")(
-        delayed(_solve_and_save)(cell, options.tol) for cell in todo
-    )
-    worst = ("", 0.0)
-    for count, (name, gap) in enumerate(done, 1):
-        worst = max(worst, (name, gap), key=lambda pair: pair[1])
-        print(f"{count}/{len(todo)}  {gap:.1e}  {name}", flush=True)
-    known = {STORE.path(cell.problem()) for cell in cells()}
-    stale = [path for path in STORE if path not in known]
-    for path in stale:
-        path.unlink()
-    print(f"{len(known)} references, {len(stale)} stale removed, worst gap {worst}")

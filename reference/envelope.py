@@ -1,8 +1,8 @@
 """The gradient of an envelope against differences of values that OSQP finds.
 
-∇W(d) of gmkl/ rests on Danskin's theorem and on the α of our own machine. Here W is
-computed without either: r(d) plus the optimal value of the machine as a quadratic
-program, at d ± h in each direction.
+∇W(d) of gmkl/ rests on Danskin's theorem and on the α of our own SVM solver. Here W is
+computed without either: r(d) plus the optimal value of the SVM as a quadratic program,
+at d ± h in each direction.
 """
 
 from __future__ import annotations
@@ -12,25 +12,42 @@ from typing import Any
 import numpy as np
 
 from .exact import run
-from .programs import machine
+from .programs import svm_program
 
 Array = np.ndarray
 SETTINGS = {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iter": 100_000, "polishing": True}
 
 
 def envelope_value(problem: Any, d: Array) -> float:
-    """W(d) with the value of the machine that OSQP reports."""
-    found = run(machine(problem.machine(d), np.ones(1)), "OSQP", SETTINGS)
+    """W(d) with the value of the SVM at d that OSQP reports."""
+    found = run(svm_program(problem.machine(d), np.ones(1)), "OSQP", SETTINGS)
     if found is None:
-        raise RuntimeError("OSQP found no solution of the machine")
+        raise RuntimeError("OSQP found no solution of the SVM at d")
     return float(problem.regularizer.value(d) + found)
 
 
 def envelope_agreement(result: Any, *, step: float = 1e-3, most: int = 5) -> float:
-    """max |∇W − differences| over the largest parameters of a result, relative.
+    """max |∇W − differences of W| over the largest parameters of a result, relative.
 
-    Divided by the larger of max |∇W| and max |∇r|: ∇W itself vanishes inside the set.
-    step: relative to d; most: how many parameters are tried
+    Parameters
+    ----------
+    result : FamilyResult
+        What `mklopt.gmkl.solve` returned.
+    step : float, default=1e-3
+        The step of the central differences, relative to each parameter.
+    most : int, default=5
+        How many parameters are tried, the largest first.
+
+    Returns
+    -------
+    float
+        The largest difference, divided by the larger of max |∇W| and max |∇r|: ∇W
+        itself vanishes at a minimum inside the set.
+
+    Raises
+    ------
+    RuntimeError
+        Where OSQP finds no solution.
     """
     problem, d = result.problem, result.d
     size = max(float(np.max(np.abs(result.slope))), 1e-300)

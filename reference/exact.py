@@ -20,14 +20,28 @@ import numpy as np
 from ..certificates.certificate import Certificate, certify
 from ..formulations.fixed_weights import FixedWeights
 from ..problem import Problem
-from .programs import Program, dual, factors, machine, primal
+from .programs import Program, dual, factors, primal, svm_program
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """lower ≤ f* ≤ upper, with the points that prove it."""
+    """lower ≤ f* ≤ upper, with the points that prove it.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the primal and the dual point behind the interval.
+    weights : array of shape (M,)
+        The kernel weights θ_m = ‖w_m‖/‖α‖_{K_m}.
+    dual : array of shape (n,) or (n, k)
+        α, as shrunk for the dual value.
+    solver : str
+        Whose points these are.
+    seconds : float
+        How long it took.
+    """
 
     certificate: Certificate = field(repr=False)
     weights: Array = field(repr=False)
@@ -37,18 +51,22 @@ class Reference:
 
     @property
     def lower(self) -> float:
+        """A number ≤ f*, every rounding error counted."""
         return self.certificate.lower
 
     @property
     def upper(self) -> float:
+        """A number ≥ f*, every rounding error counted."""
         return self.certificate.upper
 
     @property
     def bias(self) -> Any:
+        """The best bias of the primal point: a number, or one per output."""
         return self.certificate.bias
 
     @property
     def relative_gap(self) -> float:
+        """(upper − lower)/|upper|."""
         return self.certificate.width
 
     @property
@@ -74,9 +92,12 @@ class Reference:
         )
 
 
-def _clarabel(tolerance: float) -> dict[str, Any]:
+# ---- conic solvers -------------------------------------------------------------------
+
+
+def _clarabel(tol: float) -> dict[str, Any]:
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
-    return dict.fromkeys(names, tolerance) | {"max_iter": 300, "max_threads": 1}
+    return dict.fromkeys(names, tol) | {"max_iter": 300, "max_threads": 1}
 
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
@@ -87,6 +108,21 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iter": 400_000, "polishing": True}
     ],
 }
+BY_DEFAULT = ("CLARABEL", "ECOS", "SCS")  # one after the other, until one will do
+
+
+def attempts(solver: Any = None, options: Any = None) -> list[tuple[str, dict]]:
+    """The solver that is named, or all of BY_DEFAULT, each with its options in turn."""
+    import cvxpy as cp
+
+    names = BY_DEFAULT if solver is None else (str(solver).upper(),)
+    available = cp.installed_solvers()
+    if solver is not None and names[0] not in available:
+        raise ValueError(
+            f"solver {solver!r} is not installed; choose one of {', '.join(available)}"
+        )
+    ways = {name: [options] if options else OPTIONS.get(name, [{}]) for name in names}
+    return [(name, way) for name in names for way in ways[name]]
 
 
 def run(program: Program, solver: str, options: dict[str, Any]) -> float | None:
@@ -104,6 +140,20 @@ def run(program: Program, solver: str, options: dict[str, Any]) -> float | None:
     return float(program.problem.value)
 
 
+def runs(program: Program, todo: list) -> Iterator[tuple[str, float]]:
+    """Solve by one attempt after the other: the solver and its value, where it has one.
+
+    After each step the variables of the program hold the point that was found.
+    """
+    for name, options in todo:
+        value = run(program, name, options)
+        if value is not None:
+            yield name, value
+
+
+# ---- references ----------------------------------------------------------------------
+
+
 def solve(
     problem: Problem,
     *,
@@ -113,11 +163,36 @@ def solve(
 ) -> Reference:
     """The exact answer, as an interval that contains the optimum.
 
-    solver: any installed CVXPY solver by name; by default Clarabel, then others
-    tol: the relative width to stop at; options: passed on to the named solver
+    Parameters
+    ----------
+    problem : Problem
+    solver : str, optional
+        Any installed CVXPY solver by name; by default Clarabel, then others.
+    tol : float, default=1e-9
+        The relative width of the interval to stop at.
+    options : dict, optional
+        Passed on to the named solver.
 
-    The points behind the interval are in `.certificate`; `.weights` are the kernel
-    weights ‖w_m‖/‖α‖_{K_m}, `.dual` is α.
+    Returns
+    -------
+    Reference
+        The points behind the interval are in `certificate`.
+
+    Raises
+    ------
+    ValueError
+        Where an argument is wrong, or the solver is not installed.
+    RuntimeError
+        Where no solver returns a point.
+
+    Examples
+    --------
+    >>> import numpy as np, mklopt
+    >>> y = np.array([1.0, -1.0, 1.0, -1.0])
+    >>> lasso = mklopt.formulations.GroupLasso()
+    >>> problem = mklopt.Problem(np.eye(4)[None], y, "hinge", lasso, C=10.0)
+    >>> mklopt.reference.solve(problem).relative_gap <= 1e-9
+    True
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"solve takes a Problem, got {type(problem).__name__}")
@@ -125,58 +200,39 @@ def solve(
         raise ValueError(f"tol = {tol} must be positive")
     if options is not None and solver is None:
         raise ValueError("options belong to a solver: name it with solver=")
-    start = time.perf_counter()
-    _installed(solver)
+    start, todo = time.perf_counter(), attempts(solver, options)
     parts = factors(problem.grams)
     program = primal(problem, parts)
     best: Certificate | None = None
-    used, weights, said = "", np.zeros(problem.grams.M), []
-    for name, settings in _attempts(solver, options):
-        if run(program, name, settings) is None:
-            said.append(f"{name}: {program.problem.status or 'not for this problem'}")
-            continue
-        for candidate in candidates(problem, program, parts):
-            if best is None or candidate.primal < best.primal:
-                weights = _weights(problem, program, candidate.alpha)
-            joined = candidate if best is None else candidate.best_of(best)
-            if best is None or joined.width < best.width:
+    for name, candidate, theta in _points(problem, program, parts, todo):
+        if best is None:
+            best, weights, used = candidate, theta, name
+        else:
+            weights = theta if candidate.primal < best.primal else weights
+            joined = candidate.best_of(best)
+            if joined.width < best.width:
                 best, used = joined, name
-            if best.width <= tol:
-                break
-        if best is not None and best.width <= tol:
+        if best.width <= tol:
             break
-    if best is not None and best.width > tol and solver is None:
-        best = _with_dual_program(problem, parts, best)
     if best is None:
         raise RuntimeError(
-            f"no solver returned a point for {problem!r} ({'; '.join(said)}); is the "
-            "problem bounded and feasible, its scale sane (unit trace, C near 1)?"
+            f"no solver returned a point for {problem!r} ({', '.join(dict(todo))}: "
+            f"{program.problem.status or 'not for this problem'}); is the problem "
+            "bounded and feasible, its scale sane (unit trace, C near 1)?"
         )
+    if best.width > tol and solver is None:
+        best = _with_dual_program(problem, parts, best)
     seconds = time.perf_counter() - start
     return Reference(best, weights, best.shrink * best.alpha, used, seconds)
 
 
-def _attempts(
-    solver: str | None, options: dict[str, Any] | None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    if solver is not None:
-        given = [options] if options else OPTIONS.get(solver.upper(), [{}])
-        yield from ((solver.upper(), o) for o in given)
-        return
-    for settings in OPTIONS["CLARABEL"]:
-        yield "CLARABEL", settings
-    yield "ECOS", OPTIONS["ECOS"][0]
-    yield "SCS", OPTIONS["SCS"][0]
-
-
-def _installed(solver: str | None) -> None:
-    import cvxpy as cp
-
-    available = cp.installed_solvers()
-    if solver is not None and str(solver).upper() not in available:
-        raise ValueError(
-            f"solver {solver!r} is not installed; choose one of {', '.join(available)}"
-        )
+def _points(
+    problem: Problem, program: Program, parts: list[Array], todo: list
+) -> Iterator[tuple[str, Certificate, Array]]:
+    """Whose they are, what they prove, and their kernel weights."""
+    for name, _ in runs(program, todo):
+        for found in candidates(problem, program, parts):
+            yield name, found, _weights(problem, program, found.alpha)
 
 
 def candidates(
@@ -186,21 +242,14 @@ def candidates(
     alpha = program.dual_point()
     if not np.all(np.isfinite(alpha)):
         return
-    used = _used(problem, program)
     yield certify(problem, alpha, _weights(problem, program, alpha))
-    w = np.array(program.w.value, float)
-    assert program.slices is not None
-    coefficients = np.stack(
-        [_preimage(L, w[part]) for L, part in zip(parts, program.slices)]
-    )
-    coefficients[~used] = 0.0
+    # β with Lᵀβ = w: the weight vector as a combination of the data.
+    pairs = zip(parts, program.weight_vectors())
+    found = [np.linalg.lstsq(L.T, w, rcond=1e-12)[0] for L, w in pairs]
+    coefficients = np.stack(found)
+    coefficients[~_used(problem, program)] = 0.0
     if np.all(np.isfinite(coefficients)):
         yield certify(problem, alpha, coefficients=coefficients)
-
-
-def _preimage(L: Array, w: Array) -> Array:
-    """Coefficients β with Lᵀβ = w: the weight vector as a combination of the data."""
-    return np.asarray(np.linalg.lstsq(L.T, w, rcond=1e-12)[0])
 
 
 def _used(problem: Problem, program: Program) -> Array:
@@ -228,7 +277,16 @@ def _with_dual_program(
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """The derived dual: its optimal value, its α, and the bound that α proves."""
+    """A solution of the derived dual program.
+
+    Parameters
+    ----------
+    value : float
+        The optimal value as the conic solver reports it.
+    bound : float
+        What α, made feasible, proves: a number ≤ f* up to rounding.
+    alpha : array of shape (n,) or (n, k)
+    """
 
     value: float
     bound: float
@@ -238,14 +296,27 @@ class DualSolution:
 def solve_dual(problem: Problem, *, parts: list[Array] | None = None) -> DualSolution:
     """Solve the derived dual program.
 
-    Of several attempts the one whose α, made feasible, proves the most is returned.
+    Parameters
+    ----------
+    problem : Problem
+    parts : list of arrays, optional
+        L_m with K_m = L_m L_mᵀ, where they are known.
+
+    Returns
+    -------
+    DualSolution
+        Of several attempts the one whose α, made feasible, proves the most.
+
+    Raises
+    ------
+    RuntimeError
+        Where no solver returns a point.
     """
     program = dual(problem, parts)
     found: list[DualSolution] = []
-    for name, settings in _attempts(None, None):
-        value = run(program, name, settings)
-        alpha = program.dual_point() if value is not None else np.array(np.nan)
-        if value is None or not np.all(np.isfinite(alpha)):
+    for _, value in runs(program, attempts()):
+        alpha = program.dual_point()
+        if not np.all(np.isfinite(alpha)):
             continue
         bound = certify(problem, alpha, np.zeros(problem.grams.M)).dual
         found.append(DualSolution(value, bound, alpha))
@@ -261,22 +332,36 @@ def solve_dual(problem: Problem, *, parts: list[Array] | None = None) -> DualSol
 def at_weights(problem: Problem, weights: Array, *, solver: str = "OSQP") -> Reference:
     """The SVM on Σ θ_m K_m: the same loss with kernel weights held fixed, as a QP.
 
-    OSQP takes piecewise quadratic losses; for others name a conic solver.
+    Parameters
+    ----------
+    problem : Problem
+        Its formulation is replaced by FixedWeights(weights).
+    weights : array of shape (M,)
+        θ ≥ 0.
+    solver : str, default="OSQP"
+        A CVXPY solver. OSQP takes piecewise quadratic losses; for others name a conic
+        solver such as "CLARABEL".
+
+    Returns
+    -------
+    Reference
+
+    Raises
+    ------
+    ValueError
+        Where the solver is not installed, or cannot take this loss.
     """
-    _installed(solver)
-    start, name = time.perf_counter(), solver.upper()
+    start, todo = time.perf_counter(), attempts(solver)
     fixed = problem.with_(formulation=FixedWeights(weights))
     theta = np.array(fixed.formulation.theta)  # type: ignore[attr-defined]
-    program = machine(fixed, theta)
-    best: Certificate | None = None
-    for settings in OPTIONS.get(name, [{}]):
-        if run(program, name, settings) is not None:
-            found = certify(fixed, program.dual_point(), theta)
-            best = found if best is None or found.width < best.width else best
-    if best is None:
+    program = svm_program(fixed, theta)
+    found = [certify(fixed, program.dual_point(), theta) for _ in runs(program, todo)]
+    name = todo[0][0]
+    if not found:
         raise ValueError(
             f"{name} cannot solve {fixed.loss.name} at fixed weights: pass "
             "solver='CLARABEL'"
         )
+    best = min(found, key=lambda certificate: certificate.width)
     seconds = time.perf_counter() - start
     return Reference(best, theta, best.shrink * best.alpha, name, seconds)

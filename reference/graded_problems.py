@@ -33,7 +33,10 @@ GRADES = ("easy", "ill-conditioned", "degenerate", "edge")
 
 @dataclass(frozen=True)
 class Graded:
-    """Kernels, targets for every kind of label, and C; loss and Ω are still open."""
+    """Kernels, targets for every kind of label, and C; loss and Ω are still open.
+
+    draw: a function that returns the kernels and the targets
+    """
 
     grade: str
     name: str
@@ -44,6 +47,7 @@ class Graded:
     def problem(
         self, formulation: Formulation, loss: Loss, bias: bool = True
     ) -> Problem:
+        """The problem with this Ω and V; no bias where one of the three has none."""
         grams, targets = self.draw()
         y, allowed = targets[loss.labels], bias and self.bias and loss.bias_allowed
         return Problem(grams, y, loss, formulation, self.C, bias=allowed)
@@ -123,33 +127,21 @@ def _rank_one() -> Any:
     return _drawn([L[:, :1] for L in factors], score)
 
 
-def _one_kernel() -> Any:
-    return _drawn(*_blocks(7, M=1))
+def _random(seed: int, cut: float = 0.5, **size: int) -> Callable[[], Any]:
+    return lambda: _drawn(*_blocks(seed, **size), cut)
 
 
-def _two_samples() -> Any:
-    return _drawn(*_blocks(8, n=2, M=3))
+def _stored(name: str) -> Callable[[], Any]:
+    return lambda: load(name)
 
 
-def _against_the_rest() -> Any:
-    factors, score = _blocks(9)
-    return _drawn(factors, score, cut=1 - 1.5 / len(score))
-
-
-def _unbalanced(seed: int) -> Callable[[], Any]:
-    return lambda: _drawn(*_blocks(seed), cut=0.3)
-
-
-def _own_costs() -> Array:
-    return np.asarray(10.0 ** np.random.default_rng(10).uniform(-1, 1, size=24))
-
-
+OWN_COSTS = 10.0 ** np.random.default_rng(10).uniform(-1, 1, size=24)
 GRADED = (
-    Graded("easy", "small", lambda: load("small")),
-    Graded("easy", "small, C = 0.1", lambda: load("small"), C=0.1),
-    Graded("easy", "twonorm", lambda: load("twonorm")),
-    Graded("easy", "unbalanced", _unbalanced(11)),
-    Graded("ill-conditioned", "twonorm, C = 100", lambda: load("twonorm"), C=100.0),
+    Graded("easy", "small", _stored("small")),
+    Graded("easy", "small, C = 0.1", _stored("small"), C=0.1),
+    Graded("easy", "twonorm", _stored("twonorm")),
+    Graded("easy", "unbalanced", _random(11, 0.3)),
+    Graded("ill-conditioned", "twonorm, C = 100", _stored("twonorm"), C=100.0),
     Graded("ill-conditioned", "sizes 0.01 to 100", _scales),
     Graded("ill-conditioned", "nearly equal kernels", _nearly_equal),
     Graded("ill-conditioned", "wide kernels", _wide, C=10.0),
@@ -157,10 +149,10 @@ GRADED = (
     Graded("degenerate", "a kernel of zeros", _zero_kernel),
     Graded("degenerate", "both labels at once", _both_labels),
     Graded("degenerate", "rank one", _rank_one),
-    Graded("edge", "one kernel", _one_kernel),
-    Graded("edge", "two samples", _two_samples),
-    Graded("edge", "one against the rest", _against_the_rest),
-    Graded("edge", "one C per sample", _unbalanced(10), C=_own_costs()),
-    Graded("edge", "no bias", _unbalanced(12), bias=False),
-    Graded("edge", "C = 0.001", _unbalanced(13), C=0.001),
+    Graded("edge", "one kernel", _random(7, M=1)),
+    Graded("edge", "two samples", _random(8, n=2, M=3)),
+    Graded("edge", "one against the rest", _random(9, 1 - 1.5 / 24)),
+    Graded("edge", "one C per sample", _random(10, 0.3), C=OWN_COSTS),
+    Graded("edge", "no bias", _random(12, 0.3), bias=False),
+    Graded("edge", "C = 0.001", _random(13, 0.3), C=0.001),
 )

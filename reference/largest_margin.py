@@ -19,20 +19,27 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..problem import Problem
-from .exact import Reference, solve
+from .exact import solve
 
 Array = np.ndarray
-ROOM = 1 + 1e-10
-MOST = 1e8  # C beyond which a problem counts as not separable
+ROUNDING = 1 + 1e-10  # room for the rounding errors of margins and norms
+MAX_C = 1e8  # beyond it a problem counts as not separable
 
 
 @dataclass(frozen=True, eq=False)
 class HardMargin:
-    """lower ≤ H ≤ upper, and the separator behind the upper end."""
+    """lower ≤ H ≤ upper, and the separator behind the upper end.
+
+    Parameters
+    ----------
+    lower, upper : float
+    coefficients : array of shape (M, n) or (M, n, k)
+        v_m = Σ_i coefficients[m, i] ψ_m(x_i), with all margins at least 1.
+    """
 
     lower: float
     upper: float
-    coefficients: Array = field(repr=False)  # (M, n[, k])
+    coefficients: Array = field(repr=False)
 
     @property
     def norm(self) -> tuple[float, float]:
@@ -41,19 +48,38 @@ class HardMargin:
 
 
 def hard_margin(problem: Problem, tol: float = 1e-6) -> HardMargin:
-    """H of the problem, whose C plays no part, to a relative width of tol."""
+    """The separator of least norm: H between two bounds.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the hinge or the multi-class hinge, no bias, and a formulation that is a
+        squared norm. Its C does not matter.
+    tol : float, default=1e-6
+        (upper − lower)/upper, at most.
+
+    Returns
+    -------
+    HardMargin
+
+    Raises
+    ------
+    ValueError
+        Where the problem is of another kind, or the classes cannot be separated.
+    """
     _check(problem)
     C = 10.0
-    while C <= MOST:
+    while C <= MAX_C:
         found = solve(problem.with_(C=C), tol=0.1 * tol)
         least = margin(problem, found.predictions)
         if least > 0:
-            upper = problem.formulation.value(found.norms) / least**2 * ROOM
+            upper = problem.formulation.value(found.norms) / least**2 * ROUNDING
             if upper - found.lower <= tol * upper:
                 return HardMargin(found.lower, upper, found.coefficients / least)
-        C = max(10 * C, 2 * _largest(found))
+        # Once no α is at its bound, f*(C) = H: go past the largest one.
+        C = max(10 * C, 2 * float(np.max(np.abs(found.dual))))
     raise ValueError(
-        f"no separator was found up to C = {MOST:g}; the classes overlap in these "
+        f"no separator was found up to C = {MAX_C:g}; the classes overlap in these "
         "kernels, or nearly so"
     )
 
@@ -62,10 +88,6 @@ def margin(problem: Problem, f: Array) -> float:
     """The least margin: V(f) = (1 − margin)₊, read where all margins are below 1."""
     small = 1 / (1 + 4 * float(np.max(np.abs(f))))
     return float(np.min(1 - problem.loss.value(small * f, problem.y))) / small
-
-
-def _largest(found: Reference) -> float:
-    return float(np.max(np.abs(found.dual)))
 
 
 def _check(problem: Problem) -> None:

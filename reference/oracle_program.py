@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..problem import Problem
-from .exact import OPTIONS, run
-from .programs import Program, factors
+from .exact import attempts, runs
+from .programs import Program, balance, conjugate_loss, factors
 
 Array = np.ndarray
 
@@ -31,7 +31,27 @@ class Best(NamedTuple):
 
 
 def conic_oracle(problem: Problem, lam: Array) -> Best:
-    """G(λ) at in-group weights λ, by an interior-point method."""
+    """G(λ) at in-group weights λ, by an interior-point method.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a formulation on groups and q = ∞, such as VSKL(groups, inf).
+    lam : array of shape (M,)
+        λ ≥ 0, with sum 1 in each group.
+
+    Returns
+    -------
+    Best
+        The named tuple (value, alpha, gamma); gamma has one entry per group.
+
+    Raises
+    ------
+    ValueError
+        Where q is finite.
+    RuntimeError
+        Where no point is found.
+    """
     import cvxpy as cp
 
     groups, q = problem.formulation.simplices(problem.grams.M)
@@ -39,24 +59,18 @@ def conic_oracle(problem: Problem, lam: Array) -> Best:
         raise ValueError(
             f"q = {q}: the oracle is a conic quadratic program for q = ∞ only"
         )
-    roots = [np.sqrt(t) * L for t, L in zip(lam, factors(problem.grams))]
-    roots = [np.hstack([roots[k] for k in group]) for group in groups]
+    scaled = [np.sqrt(t) * L for t, L in zip(lam, factors(problem.grams))]
+    roots = [np.hstack([scaled[k] for k in group]) for group in groups]
     alpha = cp.Variable(problem.shape)
     gamma, s = (cp.Variable(len(groups), nonneg=True) for _ in range(2))
-    losses, cones = problem.loss.epigraph(problem.y).support_program(
-        -cp.vec(alpha, order="C"), -problem.costs
-    )
+    losses, cones = conjugate_loss(problem, alpha, problem.costs)
     for j, root in enumerate(roots):
         both = cp.hstack([np.sqrt(2) * root.T @ alpha, gamma[j] - s[j]])
         cones.append(cp.norm(both, 2) <= gamma[j] + s[j])
-    balance = [cp.sum(alpha) == 0] if problem.bias else []
-    objective = cp.Maximize(-losses - cp.sum(s))
-    made = cp.Problem(objective, [*cones, *balance, cp.sum(gamma) <= 1])
+    constraints = [*cones, *balance(problem, alpha), cp.sum(gamma) <= 1]
+    made = cp.Problem(cp.Maximize(-losses - cp.sum(s)), constraints)
     found: list[tuple[float, Best]] = []
-    for settings in OPTIONS["CLARABEL"]:
-        value = run(Program(made, alpha), "CLARABEL", settings)
-        if value is None:
-            continue
+    for _, value in runs(Program(made, alpha), attempts("CLARABEL")):
         point = problem.feasible(np.array(alpha.value))
         v = [np.linalg.norm(root.T @ point) for root in roots]
         proved = problem.dual_loss(point) - 0.5 * float(np.sum(v)) ** 2

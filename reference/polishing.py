@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -26,22 +27,45 @@ from ..problem import Problem
 from .exact import Reference, solve
 
 Array = np.ndarray
+MAX_NEWTON_STEPS = 40  # of the inner system; a few are enough from a close start
 
 
-def solve_sharply(problem: Problem, **options: float) -> Reference:
-    """A reference solution, polished: exact up to rounding where it is smooth."""
-    return polish(problem, solve(problem, **options))  # type: ignore[arg-type]
+def solve_sharply(problem: Problem, **options: Any) -> Reference:
+    """A reference solution, polished: exact up to rounding where it is smooth.
+
+    Parameters
+    ----------
+    problem : Problem
+    **options
+        Those of `reference.solve`.
+
+    Returns
+    -------
+    Reference
+    """
+    return polish(problem, solve(problem, **options))
 
 
 def polish(problem: Problem, reference: Reference) -> Reference:
     """The same reference, or one that is exact up to rounding.
 
-    Kernels are taken to be in use above 1e-5 of the largest weight (sparse
-    formulations) and above 1e-12 (dense ones with small weights); the better one stays.
+    Parameters
+    ----------
+    problem : Problem
+    reference : Reference
+        A solution of this problem, good to about 1e-8.
+
+    Returns
+    -------
+    Reference
+        The polished point where its interval is narrower, else the one given: always
+        for several outputs, and where all kernel weights are zero.
     """
     if len(problem.shape) > 1 or not np.any(reference.weights > 0):
         return reference
     best, enough = reference, 2 * reference.certificate.width  # both may be rounding
+    # Kernels in use have more than this part of the largest weight: the first for
+    # sparse formulations, the second for dense ones with small weights.
     for floor in (1e-5, 1e-12):
         used = reference.weights > floor * np.max(reference.weights)
         try:
@@ -67,13 +91,13 @@ def _newton_on_weights(
 
     def residual(log_theta: Array) -> Array:
         weights, norms = np.exp(log_theta), np.zeros(len(used))
-        alpha, _ = machine(problem, grams.combine(weights), start)
+        alpha = newton_svm(problem, grams.combine(weights), start)
         norms[used] = weights * np.sqrt(np.maximum(grams.quad(alpha), 0.0))
         with np.errstate(divide="ignore"):
             return np.log(problem.formulation.weights(norms)[used]) - log_theta
 
     theta[used] = np.exp(newton(residual, np.log(reference.weights[used])))
-    alpha, _ = machine(problem, grams.combine(theta[used]), start)
+    alpha = newton_svm(problem, grams.combine(theta[used]), start)
     if not (np.all(np.isfinite(alpha)) and np.all(np.isfinite(theta))):
         raise FloatingPointError("Newton left the range of float64")
     return theta, alpha
@@ -98,12 +122,11 @@ def newton(residual: Callable[[Array], Array], x: Array, steps: int = 12) -> Arr
     return x
 
 
-def machine(problem: Problem, K: Array, alpha: Array) -> tuple[Array, float]:
-    """The SVM with kernel K from a close start: semismooth Newton on its prox form."""
+def newton_svm(problem: Problem, K: Array, alpha: Array) -> Array:
+    """α of the SVM with kernel K from a close start: semismooth Newton, prox form."""
     loss, y, C = problem.loss, problem.y, problem.costs
     n = len(y)
     gamma = 1.0 / np.max(C)
-    alpha = alpha.copy()
     b = float(loss.best_bias(K @ alpha, y, C)) if problem.bias else 0.0
 
     def prox(x: Array) -> Array:
@@ -114,7 +137,7 @@ def machine(problem: Problem, K: Array, alpha: Array) -> tuple[Array, float]:
         return f - prox(f - gamma * alpha)
 
     now = mismatch(alpha, b)
-    for _ in range(40):
+    for _ in range(MAX_NEWTON_STEPS):
         if np.max(np.abs(now)) < 1e-15:
             break
         x = K @ alpha + b - gamma * alpha
@@ -132,4 +155,4 @@ def machine(problem: Problem, K: Array, alpha: Array) -> tuple[Array, float]:
         if not np.linalg.norm(new) < np.linalg.norm(now):
             break
         alpha, b, now = *trial, new
-    return alpha, b
+    return alpha

@@ -25,17 +25,56 @@ FORMAT = "mklopt reference 1"
 
 
 class Store:
-    """A folder of references."""
+    """A folder of references.
+
+    Parameters
+    ----------
+    folder : str or path
+        Made when the first reference is saved.
+
+    Examples
+    --------
+    >>> store = mklopt.reference.Store("references")  # doctest: +SKIP
+    >>> found = store.solve(problem)  # solved once, then read  # doctest: +SKIP
+    """
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
 
     def path(self, problem: Problem) -> Path:
+        """The file of a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        pathlib.Path
+            It may not exist.
+        """
         problem.grams.verify_psd()  # the shift it may take belongs to the problem
         return self.folder / f"{problem.digest()[:16]}.json"
 
     def save(self, problem: Problem, reference: Reference) -> Path:
-        """Write the reference; the kernels are proved positive semi-definite first."""
+        """Write a reference; the kernels are proved positive semi-definite first.
+
+        Parameters
+        ----------
+        problem : Problem
+        reference : Reference
+            Of this problem.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            Where a kernel is not positive semi-definite.
+        """
         path, certificate = self.path(problem), reference.certificate
         body = {
             "format": FORMAT,
@@ -54,7 +93,17 @@ class Store:
         return path
 
     def load(self, problem: Problem) -> Reference | None:
-        """The stored reference, certified afresh; None when there is none to trust."""
+        """The stored reference, certified afresh.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        Reference or None
+            None where there is no file, or one that is damaged.
+        """
         body = self._read(self.path(problem))
         if body is None or body["problem"] != problem.digest():
             return None
@@ -65,7 +114,18 @@ class Store:
         return Reference(certificate, theta, dual, body["solver"], body["seconds"])
 
     def solve(self, problem: Problem, **options: Any) -> Reference:
-        """The stored reference, or a new one that is stored."""
+        """The stored reference, or a new one that is stored.
+
+        Parameters
+        ----------
+        problem : Problem
+        **options
+            Those of `reference.solve`, where it is called.
+
+        Returns
+        -------
+        Reference
+        """
         found = self.load(problem)
         if found is None:
             found = solve(problem, **options)

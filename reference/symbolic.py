@@ -32,9 +32,11 @@ class Step:
 
     @property
     def start(self) -> Any:
+        """The left side as it is shown."""
         return self.left if self.shown is None else self.shown
 
     def holds(self) -> bool:
+        """Whether SymPy reduces left − right to 0."""
         return _vanishes(sp.sympify(self.left) - sp.sympify(self.right))
 
 
@@ -47,9 +49,11 @@ class Derivation:
     steps: list[Step] = field(repr=False)
 
     def holds(self) -> bool:
+        """Whether every step holds."""
         return all(step.holds() for step in self.steps)
 
     def text(self) -> str:
+        """The steps for a terminal."""
         lines = [self.title, ""]
         for number, step in enumerate(self.steps, 1):
             lines.append(f"{number}. {step.text}")
@@ -58,6 +62,7 @@ class Derivation:
         return "\n".join(lines)
 
     def latex(self) -> str:
+        """The steps as an align environment."""
         lines = [f"% {self.title}", r"\begin{align*}"]
         for step in self.steps:
             lines.append(rf"  &\text{{{step.text}}}\\")
@@ -85,6 +90,7 @@ def _vanishes(difference: sp.Expr) -> bool:
 
 
 def names() -> list[str]:
+    """All derivations by name."""
     return sorted(_PROOFS)
 
 
@@ -95,13 +101,12 @@ def derive(name: str, *, slip: bool = False) -> Derivation:
     return _PROOFS[name](slip)
 
 
-def _proof(title: str) -> Callable:
-    def register(build: Callable[[bool], list[Step]]) -> Callable:
-        name = build.__name__
-        _PROOFS[name] = lambda slip: Derivation(name, title, build(slip))
-        return build
-
-    return register
+def _proof(build: Callable[[bool], list[Step]]) -> Callable[[bool], list[Step]]:
+    """Register a derivation; the first line of its docstring is its title."""
+    name = build.__name__
+    title = str(build.__doc__).split("\n")[0].rstrip(".")
+    _PROOFS[name] = lambda slip: Derivation(name, title, build(slip))
+    return build
 
 
 def _stationary(objective: Any, variable: Any, point: Any) -> Step:
@@ -122,8 +127,9 @@ def _positive(names: str) -> Any:
 # ---- exponents and norms -----------------------------------------------------
 
 
-@_proof("Dual exponents: q = 2p/(p+1), 1/q + 1/q* = 1 and q* = 2p* (Kloft, sec. 3)")
+@_proof
 def dual_exponents(slip: bool) -> list[Step]:
+    """Dual exponents: q = 2p/(p+1), 1/q + 1/q* = 1 and q* = 2p* (Kloft, sec. 3)."""
     p = _positive("p")
     q = 2 * p / (p + (2 if slip else 1))
     dual = 2 * p / (p - 1)
@@ -134,8 +140,9 @@ def dual_exponents(slip: bool) -> list[Step]:
     ]
 
 
-@_proof("Hölder is an equality at v = u^(q−1)")
+@_proof
 def holder(slip: bool) -> list[Step]:
+    """Hölder is an equality at v = u^(q−1)."""
     q, a, b = _positive("q u_1 u_2")
     dual = q / (q - 1)
     v = [x ** (q - (2 if slip else 1)) for x in (a, b)]
@@ -148,8 +155,9 @@ def holder(slip: bool) -> list[Step]:
     ]
 
 
-@_proof("The ℓp update of θ and its optimal value ½‖u‖_q² (Kloft, eq. 17)")
+@_proof
 def theta_update(slip: bool) -> list[Step]:
+    """The ℓp update of θ and its optimal value ½‖u‖_q² (Kloft, eq. 17)."""
     p, a, b = _positive("p u_1 u_2")
     e = 2 / (p + (2 if slip else 1))
     Z = (a ** (p * e) + b ** (p * e)) ** (1 / p)
@@ -158,16 +166,15 @@ def theta_update(slip: bool) -> list[Step]:
     q = 2 * p / (p + 1)
     value = sp.Rational(1, 2) * sum(x**2 / t for x, t in zip((a, b), theta))
     return [
-        Step(
-            "stationarity has one multiplier for all m", multipliers[0], multipliers[1]
-        ),
+        Step("stationarity has one multiplier for all m", *multipliers),
         Step("θ lies on the unit sphere", sum(t**p for t in theta), 1),
         Step("the value is the block norm", value, (a**q + b**q) ** (2 / q) / 2),
     ]
 
 
-@_proof("Tikhonov's size t, its value and its dual (Kloft, eq. 4 in closed form)")
+@_proof
 def tikhonov(slip: bool) -> list[Step]:
+    """Tikhonov's size t, its value and its dual (Kloft, eq. 4 in closed form)."""
     N, mu, t, D = _positive("N mu t D")
     objective = N**2 / (2 * t) + mu * t**2
     best = (N**2 / ((2 if slip else 4) * mu)) ** sp.Rational(1, 3)
@@ -182,8 +189,9 @@ def tikhonov(slip: bool) -> list[Step]:
     ]
 
 
-@_proof("BlockNorm(q) with C meets BlockPower(q) with (q/2) N^(q−2) C (Kloft, prop. 5)")
+@_proof
 def block_power(slip: bool) -> list[Step]:
+    """BlockNorm(q) with C meets BlockPower(q) with (q/2) N^(q−2) C (Kloft, prop. 5)."""
     q, a, b = _positive("q u_1 u_2")
     N = (a**q + b**q) ** (1 / q)
     ratio = (1 if slip else q / 2) * N ** (q - 2)  # the slip is the paper's own
@@ -195,8 +203,9 @@ def block_power(slip: bool) -> list[Step]:
     ]  # fmt: skip
 
 
-@_proof("Group lasso and its square: C' = C/S (Suzuki, eq. 13 corrected)")
+@_proof
 def group_lasso_square(slip: bool) -> list[Step]:
+    """Group lasso and its square: C' = C/S (Suzuki, eq. 13 corrected)."""
     C, a, b, x, y = _positive("C u_1 u_2 x y")
     S = a + b
     other = C * S if slip else C / S  # the paper multiplies
@@ -209,8 +218,9 @@ def group_lasso_square(slip: bool) -> list[Step]:
     ]
 
 
-@_proof("Jain's r(d) = Σd leaves √2 Σu: GroupLasso with C/√2")
+@_proof
 def jain_sum(slip: bool) -> list[Step]:
+    """Jain's r(d) = Σd leaves √2 Σu: GroupLasso with C/√2."""
     u, d = _positive("u d")
     objective = u**2 / (2 * d) + d
     best = u / (2 if slip else sp.sqrt(2))
@@ -223,8 +233,9 @@ def jain_sum(slip: bool) -> list[Step]:
 # ---- losses ------------------------------------------------------------------
 
 
-@_proof("Conjugate of the squared loss: V*(a) = ½a² + a y")
+@_proof
 def squared_conjugate(slip: bool) -> list[Step]:
+    """Conjugate of the squared loss: V*(a) = ½a² + a y."""
     a, y, f = sp.symbols("a y f", real=True)
     objective = a * f - (f - y) ** 2 / 2
     half = 1 if slip else sp.Rational(1, 2)
@@ -234,8 +245,9 @@ def squared_conjugate(slip: bool) -> list[Step]:
     ]
 
 
-@_proof("Conjugate of the logistic loss: t log t + (1−t) log(1−t), t = −a y")
+@_proof
 def logistic_conjugate(slip: bool) -> list[Step]:
+    """Conjugate of the logistic loss: t log t + (1−t) log(1−t), t = −a y."""
     s = _positive("s")  # t = s/(1+s) runs through (0, 1)
     m = sp.symbols("m", real=True)
     t = s / (1 + s)
@@ -250,16 +262,13 @@ def logistic_conjugate(slip: bool) -> list[Step]:
     ]  # fmt: skip
 
 
-@_proof("Kinked losses: Fenchel–Young with 50 digits at every kink")
+@_proof
 def kinked_losses(slip: bool) -> list[Step]:
-    """sup over f of a f − V(f), over kinks and a fine grid around them, is V*(a)."""
-    n, y, tau, delta = (
-        sp.Rational,
-        sp.Rational(7, 10),
-        sp.Rational(1, 5),
-        sp.Rational(3, 2),
-    )
-    eps = n(1, 10)
+    """Kinked losses: Fenchel–Young with 50 digits at every kink.
+
+    sup over f of a f − V(f), over kinks and a fine grid around them, is V*(a).
+    """
+    y, tau, delta, eps = map(sp.Rational, ("0.7", "0.2", "1.5", "0.1"))
 
     def huber(f: Any) -> Any:
         inner = sp.Min(sp.Abs(f - y), delta)
@@ -268,29 +277,22 @@ def kinked_losses(slip: bool) -> list[Step]:
     losses: dict[str, tuple[Any, Any, tuple, Any]] = {  # V, kinks at a, domain, V*
         "hinge": (lambda f: sp.Max(0, 1 - f), lambda a: [1], (-1, 0), lambda a: a),
         "ε-insensitive": (
-            lambda f: sp.Max(0, sp.Abs(f - y) - eps),
-            lambda a: [y - eps, y + eps],
-            (-1, 1),
-            lambda a: a * y + (0 if slip else eps) * abs(a),
+            lambda f: sp.Max(0, sp.Abs(f - y) - eps), lambda a: [y - eps, y + eps],
+            (-1, 1), lambda a: a * y + (0 if slip else eps) * abs(a),
         ),
         "quantile": (
-            lambda f: sp.Max(tau * (y - f), (tau - 1) * (y - f)),
-            lambda a: [y],
-            (-tau, 1 - tau),
-            lambda a: a * y,
+            lambda f: sp.Max(tau * (y - f), (tau - 1) * (y - f)), lambda a: [y],
+            (-tau, 1 - tau), lambda a: a * y,
         ),
         "Huber": (
-            huber,
-            lambda a: [y + a],
-            (-delta, delta),
-            lambda a: a * y + a**2 / 2,
+            huber, lambda a: [y + a], (-delta, delta), lambda a: a * y + a**2 / 2
         ),
-    }
+    }  # fmt: skip
     steps = []
     for name, (V, kinks, (low, high), conjugate) in losses.items():
         for part in range(5):  # the ends of the domain included
-            a = low + (high - low) * n(part, 4)
-            points = [k + n(j, 7) for k in kinks(a) for j in range(-21, 22)]
+            a = low + (high - low) * sp.Rational(part, 4)
+            points = [k + sp.Rational(j, 7) for k in kinks(a) for j in range(-21, 22)]
             attained = max(sp.N(a * f - V(f), 50) for f in points)
             known = sp.N(conjugate(a), 50)
             steps.append(Step(f"{name}: the supremum at a = {a}", attained, known))
@@ -300,8 +302,9 @@ def kinked_losses(slip: bool) -> list[Step]:
 # ---- VSKL, mirror descent, SpicyMKL, OBSCURE ---------------------------------
 
 
-@_proof("VSKL's γ update and its optimal value (Aflalo, lemma 2.2 and prop. 3.3)")
+@_proof
 def vskl_gamma(slip: bool) -> list[Step]:
+    """VSKL's γ update and its optimal value (Aflalo, lemma 2.2 and prop. 3.3)."""
     r, a, b = _positive("r D_1 D_2")  # r is q*, (a, b) the D_j
     e = 1 / (r + (0 if slip else 1))
     Z = (a ** (r * e) + b ** (r * e)) ** (1 / r)
@@ -316,8 +319,9 @@ def vskl_gamma(slip: bool) -> list[Step]:
     ]  # fmt: skip
 
 
-@_proof("The gradient of G (Aflalo, appendix A; the printed exponent is 1/q*)")
+@_proof
 def vskl_gradient(slip: bool) -> list[Step]:
+    """The gradient of G (Aflalo, appendix A; the printed exponent is 1/q*)."""
     r, x, d, b = _positive("r x d b")  # D_1 = x d with λ = x, D_2 = b
     s = r / (r + 1)
     total = (x * d) ** s + b**s
@@ -327,8 +331,9 @@ def vskl_gradient(slip: bool) -> list[Step]:
     return [Step("derivative along λ_jk", sp.diff(G, x), printed)]
 
 
-@_proof("The entropy mirror map: ∇Φ = log λ + 1, its inverse the softmax")
+@_proof
 def entropy_mirror(slip: bool) -> list[Step]:
+    """The entropy mirror map: ∇Φ = log λ + 1, its inverse the softmax."""
     a, b = _positive("a b")
     x, y = a / (a + b), b / (a + b)
     grow = [sp.log(z) + 1 for z in (x, y)]
@@ -342,8 +347,9 @@ def entropy_mirror(slip: bool) -> list[Step]:
     ]
 
 
-@_proof("SpicyMKL's gradient and Hessian on an active block (Suzuki, eqs. 8 and 9)")
+@_proof
 def spicy(slip: bool) -> list[Step]:
+    """SpicyMKL's gradient and Hessian on an active block (Suzuki, eqs. 8 and 9)."""
     g, C = _positive("gamma C")
     k11, k12, k22, a1, a2, r1, r2 = sp.symbols("k11 k12 k22 a1 a2 r1 r2", real=True)
     K = sp.Matrix([[k11, k12], [k12, k22]])
@@ -362,8 +368,9 @@ def spicy(slip: bool) -> list[Step]:
     ]
 
 
-@_proof("The gradient of h = q/2 ‖w‖_p², its inverse and its norm (Orabona, lemma 1)")
+@_proof
 def orabona_lemma(slip: bool) -> list[Step]:
+    """The gradient of h = q/2 ‖w‖_p², its inverse and its norm (Orabona, lemma 1)."""
     p, a, b = _positive("p u_1 u_2")
     q = p / (p - 1)
     N = (a**p + b**p) ** (1 / p)

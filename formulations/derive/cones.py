@@ -32,6 +32,7 @@ SMALL, SHORT, LINE, PLAIN = (
     {"linesearch_backtrack_step": 0.5},
     {"equilibrate_enable": False},
 )
+INFEASIBLE = {"tol_infeas_abs": 1e-10, "tol_infeas_rel": 1e-10}
 ATTEMPTS: tuple[tuple[float, float, dict[str, Any]], ...] = (
     (1e-13, 1e-10, {"max_iter": 100}),  # the goal, what is enough, and how
     (1e-10, 1e-9, SMALL),
@@ -57,18 +58,36 @@ def _read(found: Any) -> Solution:
     return Solution(str(found.status), np.array(found.x), np.array(found.z), error)
 
 
-def _settings(goal: float, manner: dict[str, Any]) -> Any:
+def call_clarabel(
+    P: Any, q: Array, A: Any, b: Array, blocks: list[Block], tol: float, **settings: Any
+) -> Solution:
+    """min ½zᵀPz + qᵀz subject to b − A z ∈ K: one quiet run of Clarabel on one thread.
+
+    Parameters
+    ----------
+    P, A : sparse matrices in CSC format
+        Of P the upper triangle is read.
+    q, b : arrays
+    blocks : list of (cone, rows, exponent)
+        The cones that K is made of, in the order of the rows of A.
+    tol : float
+        The goal for gap and residuals.
+    **settings
+        Other settings of Clarabel by their names.
+
+    Returns
+    -------
+    Solution
+    """
     import clarabel
 
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.max_iter = 200
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = goal
-    settings.tol_infeas_abs = settings.tol_infeas_rel = 1e-10
-    for name, value in manner.items():
-        setattr(settings, name, value)
-    return settings
+    chosen = clarabel.DefaultSettings()
+    goals = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tol)
+    quiet = {"verbose": False, "max_threads": 1}
+    for name, value in (goals | quiet | settings).items():
+        setattr(chosen, name, value)
+    cones = [_clarabel_cone(block) for block in blocks]
+    return _read(clarabel.DefaultSolver(P, q, A, b, cones, chosen).solve())
 
 
 @dataclass
@@ -86,19 +105,14 @@ class Cones:
 
     def solve(self, q: Array, P=None, row=None, rhs=None, b=None) -> Solution:
         """Another linear term q; P added to the quadratic one; rows z = rhs on top."""
-        import clarabel
-
-        A, b = self.A, self.b if b is None else b
-        cones = [_clarabel_cone(block) for block in self.blocks]
+        A, b, blocks = self.A, self.b if b is None else b, self.blocks
         if row is not None:
             A, b = sp.csc_matrix(sp.vstack([row, A])), np.concatenate([rhs, b])
-            cones = [clarabel.ZeroConeT(len(rhs)), *cones]
+            blocks = [("zero", len(rhs), 0.0), *blocks]
         P = self.P if P is None else sp.csc_matrix(self.P + P)
         best = Solution("", np.empty(0), np.empty(0))
         for goal, enough, manner in ATTEMPTS:
-            settings = _settings(goal, manner)
-            found = clarabel.DefaultSolver(P, q, A, b, cones, settings).solve()
-            now = _read(found)
+            now = call_clarabel(P, q, A, b, blocks, goal, **INFEASIBLE | manner)
             if now.status == "Solved" or "Infeasible" in now.status:
                 return now
             best = min(best, now, key=lambda solution: solution.error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..formulations import Loss, losses_by_name
+from ..formulations import Loss
 from ..formulations.text import formulation_from
 from ..kernels.fitted import FittedKernels
 from ..kernels.text import family_of, usual_family
@@ -24,6 +26,7 @@ from ..problem import Problem
 from ..run.result import STATUS, Result
 
 Array = np.ndarray
+Estimator = TypeVar("Estimator", bound="MKLEstimator")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Bounds:
 
     @classmethod
     def of(cls, result: Result) -> Bounds:
+        """What the certificate of a result says."""
         found = result.certificate
         ends = (found.lower, found.upper, found.relative_gap)
         return cls(*ends, result.status, tuple(found.assumptions))
@@ -83,12 +87,12 @@ class Decision:
         return f
 
     def _blocks(self, X: Array) -> Iterator[Array]:
-        if self.kernels is not None and len(self.active):
-            yield from self.kernels.cross_blocks(X)
-        elif self.kernels is not None:
-            yield np.empty((0, len(X), 0))
-        else:
+        if self.kernels is None:
             yield np.moveaxis(X[:, :, self.active][:, self.columns], -1, 0)
+        elif len(self.active):
+            yield from self.kernels.cross_blocks(X)
+        else:
+            yield np.empty((0, len(X), 0))
 
 
 def keep_parameters(estimator: BaseEstimator, given: dict[str, Any]) -> None:
@@ -99,7 +103,48 @@ def keep_parameters(estimator: BaseEstimator, given: dict[str, Any]) -> None:
 
 
 class MKLEstimator(BaseEstimator):
-    """What all estimators share: kernels, formulation, C, and one certified solve."""
+    """What all estimators share: kernels, formulation, C, and one certified solve.
+
+    Parameters
+    ----------
+    kernels : list, Family, "precomputed" or None, default=None
+        A list of strings such as "gaussian(1)", functions k(A, B), and (columns,
+        kernel) pairs; or a family of mklopt.kernels. None: the usual family, of linear
+        and Gaussian kernels with widths chosen from X. "precomputed": X holds kernel
+        values, X[i, j, m] = k_m(x_i, x_j), of shape (n, n_train, M).
+    normalize : str, callable or None, default="spherical"
+        How kernels are normalized, see mklopt.kernels; "spherical": k(x, x) = 1. It is
+        learned from the training samples, whatever their weights.
+    formulation : str or Formulation, default="lp"
+        Ω: an instance, or text such as "group_lasso" or "tikhonov:p=1.5,mu=2".
+    p : float or None, default=None
+        Replaces the p of the formulation, for grid searches.
+    C : float, default=1.0
+        The weight of the loss.
+    bias : bool, default=True
+        Whether f has a constant term.
+    solver : str, default="auto"
+        The solver, as in mklopt.solve.
+    tol : float, default=1e-6
+        The certified relative gap to stop at.
+    options : dict or None, default=None
+        Other arguments of mklopt.solve, such as {"time_limit": 10}.
+
+    Attributes
+    ----------
+    weights_ : array of shape (M,) or (n_classes, M)
+        The kernel weights; a row per class from one against the rest.
+    certificate_ : Bounds or tuple of Bounds
+        The bounds that enclose the optimum; one per class from one against the rest.
+    n_active_kernels_ : int
+        The kernels with coefficients. Only they are evaluated at prediction.
+    kernel_names_ : list of str
+        The names of all M kernels.
+    n_iter_ : int
+        The iterations of the solver, the largest number where there are several runs.
+    result_ : Result or list of Result
+        What mklopt.solve returned, kernel matrices included, so it is not pickled.
+    """
 
     kernels: Any
     normalize: Any
@@ -114,32 +159,34 @@ class MKLEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._given
-        tags.input_tags.three_d_array = self._given
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.three_d_array = self._precomputed
         return tags
 
     def __getstate__(self) -> dict:
         return {k: v for k, v in super().__getstate__().items() if k != "result_"}
 
     @property
-    def _given(self) -> bool:
+    def _precomputed(self) -> bool:
         return isinstance(self.kernels, str) and self.kernels == "precomputed"
 
     # ---- before solving -------------------------------------------------------------
 
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
         """X, or X and y, as numbers; `how` is for scikit-learn's validate_data."""
-        how |= {"dtype": np.float64, "allow_nd": self._given}
-        X, *rest = as_tuple(validate_data(self, X, y, **how))
+        how |= {"dtype": np.float64, "allow_nd": self._precomputed}
+        found = validate_data(self, X, y, **how)
+        X = found[0] if isinstance(found, tuple) else found
         square = X.ndim == 3 and (len(X) == X.shape[1] or how.get("reset") is False)
-        if self._given and not square:
+        if self._precomputed and not square:
             raise ValueError(
                 f"X has shape {X.shape}; with kernels='precomputed' it is (n, n, M), "
                 "samples first: np.moveaxis(K, 0, -1) of an (M, n, n) stack"
             )
-        return (X, *rest) if rest else X
+        return found
 
     def _sample(self, X: Array, y: Array, sample_weight: Any) -> Sample:
+        """Copies merged, samples without weight left out."""
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if np.any(weight < 0):
             raise ValueError("a sample weight is negative; give numbers ≥ 0")
@@ -147,7 +194,7 @@ class MKLEstimator(BaseEstimator):
         if len(used) == 0:
             raise ValueError("all sample weights are zero; give some that are positive")
         place = np.full(len(X), -1)
-        if self._given:
+        if self._precomputed:
             place[used] = np.arange(len(used))
             return Sample(X[np.ix_(used, used)], y[used], weight[used], place)
         rows = np.column_stack([X[used], y[used]])
@@ -158,7 +205,7 @@ class MKLEstimator(BaseEstimator):
 
     def _fitted_kernels(self, sample: Sample) -> FittedKernels | None:
         """The kernels on the samples; None where X holds their values."""
-        if self._given:
+        if self._precomputed:
             return None
         names = getattr(self, "feature_names_in_", None)
         if self.kernels is None:
@@ -167,21 +214,25 @@ class MKLEstimator(BaseEstimator):
             family = family_of(self.kernels, sample.X.shape[1], names)
         return family.fit(sample.X, self.normalize)
 
-    def _problem(self, sample: Sample, fitted: Any, loss: Loss, y: Array) -> Problem:
+    def _problem(
+        self, sample: Sample, loss: Loss, y: Array
+    ) -> tuple[FittedKernels | None, Problem]:
+        """The kernels on the samples, and the problem with them."""
+        fitted = self._fitted_kernels(sample)
         stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else fitted.grams()
         formulation = formulation_from(self.formulation, self.p)
         C = float(self.C) * sample.weight
-        same = np.ptp(C) == 0
         bias = getattr(self, "bias", False)
-        return Problem(stack, y, loss, formulation, C[0] if same else C, bias)
+        same = np.ptp(C) == 0
+        return fitted, Problem(stack, y, loss, formulation, C[0] if same else C, bias)
 
     def _solve_options(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self.tol, **(self.options or {})}
 
     # ---- after solving --------------------------------------------------------------
 
-    def _settle(self, results: list[Result], sample: Sample, fitted: Any) -> None:
-        """Keep what prediction needs, and what people want to know."""
+    def _store(self, results: list[Result], sample: Sample, fitted: Any) -> None:
+        """Keep what prediction needs, and the attributes of the docstring."""
         parts = [r.certificate.expansion for r in results]
         M, n = parts[0].shape[:2]
         B = np.concatenate([part.reshape(M, n, -1) for part in parts], axis=2)
@@ -200,10 +251,10 @@ class MKLEstimator(BaseEstimator):
 
     def _describe(self, results: list[Result]) -> None:
         bounds = tuple(Bounds.of(r) for r in results)
+        weights = np.array([r.weights for r in results])
         several = len(results) > 1
         self.result_ = results if several else results[0]
         self.certificate_ = bounds if several else bounds[0]
-        weights = np.array([r.weights for r in results])
         self.weights_ = weights if several else weights[0]
         for result in results:
             if not result.converged:
@@ -216,18 +267,15 @@ class MKLEstimator(BaseEstimator):
                 )
 
     def _outputs(self, X: Any) -> Array:
+        """f of new points, (n, outputs)."""
         check_is_fitted(self, "_decision")
         return self._decision(self._checked(X, reset=False))
 
 
-def as_tuple(found: Any) -> tuple:
-    return found if isinstance(found, tuple) else (found,)
-
-
-def loss_of(given: Any) -> Loss:
-    known = losses_by_name()
-    if isinstance(given, str) and given in known:
-        return known[given]()
-    if isinstance(given, Loss):
-        return given
-    raise ValueError(f"loss = {given!r}; choose one of {', '.join(known)}")
+def share_parameters(estimator: type[Estimator]) -> type[Estimator]:
+    """Fill in each {name} of a docstring with the entry of MKLEstimator's docstring."""
+    shared = inspect.cleandoc(MKLEstimator.__doc__ or "")
+    entries = re.findall(r"^(\w+)( : .*(?:\n    .*)*)", shared, re.MULTILINE)
+    text = inspect.cleandoc(estimator.__doc__ or "")
+    estimator.__doc__ = text.format(**{name: name + rest for name, rest in entries})
+    return estimator

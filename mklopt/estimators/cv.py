@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,26 +10,69 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
-from ..problem import Problem
-from ..run.result import Result
 from ..tasks.path import path
-from .base import Sample, keep_parameters, loss_of
+from .base import Sample, keep_parameters, share_parameters
 from .classifier import MKLClassifier
 
 Array = np.ndarray
 
 
+@share_parameters
 class MKLClassifierCV(MKLClassifier):
     """MKLClassifier with C chosen by cross-validation along a warm-started path.
 
     In each fold the kernels are computed once, and each C starts from the solution of
     the one before it: the same scores as a grid search, in less time.
 
-    Cs: values of C, or how many of them from 1e-3 to 1e3
-    cv, scoring, n_jobs: as in scikit-learn; scores are weighted when samples are
+    Parameters
+    ----------
+    {kernels}
+    {normalize}
+    {formulation}
+    {p}
+    loss : str or Loss, default="hinge"
+        As in MKLClassifier.
+    Cs : int or list of float, default=10
+        Values of C, or how many of them from 1e-3 to 1e3.
+    cv : int, splitter or iterable, default=None
+        The folds, as in scikit-learn; None: five, stratified.
+    scoring : str, callable or None, default=None
+        The score, as in scikit-learn; None: the accuracy. It is weighted when samples
+        are.
+    {bias}
+    multi_class : "joint" or "ovr", default="joint"
+        As in MKLClassifier.
+    {solver}
+    {tol}
+    {options}
+    n_jobs : int or None, default=None
+        How many folds are solved at the same time.
 
-    After fit also `C_`, the smallest C with the best mean score; `Cs_`; and `scores_`,
-    (folds, Cs).
+    Attributes
+    ----------
+    C_ : float
+        The smallest C with the best mean score.
+    Cs_ : array of shape (n_Cs,)
+        The values of C, in increasing order.
+    scores_ : array of shape (n_folds, n_Cs)
+        The score of each C on the samples held out.
+    classes_ : array of shape (n_classes,)
+        The labels.
+    {weights_}
+    {certificate_}
+    {n_active_kernels_}
+    {kernel_names_}
+    {n_iter_}
+    {result_}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mklopt import MKLClassifierCV
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> y = np.where(X[:, 0] > 0, "yes", "no")
+    >>> MKLClassifierCV(["linear"], Cs=[0.1, 1.0], cv=3).fit(X, y).scores_.shape
+    (3, 2)
     """
 
     def __init__(
@@ -54,6 +96,21 @@ class MKLClassifierCV(MKLClassifier):
         keep_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
+        """Choose C by cross-validation, then solve the problem of all samples.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or (n, n, M) for precomputed kernels
+        y : array of shape (n,)
+            Class labels, numbers or strings.
+        sample_weight : array of shape (n,), optional
+            Numbers ≥ 0 that multiply C.
+
+        Returns
+        -------
+        MKLClassifierCV
+            The estimator itself.
+        """
         X, y = self._labelled(X, y)
         self.Cs_ = _values(self.Cs)
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
@@ -67,9 +124,9 @@ class MKLClassifierCV(MKLClassifier):
         self.scores_ = np.array(scores)
         self.C_ = float(self.Cs_[np.argmax(np.mean(self.scores_, axis=0))])
         best = self._at(self.C_)
-        task = best._task(X, y, sample_weight)
+        sample, fitted, problem = best._task(X, y, sample_weight)
         self.classes_ = best.classes_
-        self._settle(best._solved(task[2]), *task[:2])
+        self._store(best._solve_all(problem), sample, fitted)
         return self
 
     def _at(self, C: float) -> MKLClassifier:
@@ -97,32 +154,33 @@ def _path_scores(
 ) -> list[float]:  # fmt: skip
     """The score of each C on the samples held out, from kernels computed once."""
     train, test = fold
-    rows = np.ix_(train, train) if model._given else train
+    rows = np.ix_(train, train) if model._precomputed else train
     weight = None if sample_weight is None else sample_weight[train]
     sample, fitted, problem = model._task(X[rows], y[train], weight)
     if fitted is None:
         held_out = X[np.ix_(test, train[sample.place >= 0])]
     else:
         held_out = np.moveaxis(fitted.cross(X[test]), 0, -1)
+    view = _on_kernel_values(model, len(sample.y))
+    scorer = check_scoring(view, scoring)
     weighing = {} if sample_weight is None else {"sample_weight": sample_weight[test]}
-    scorer = check_scoring(model, scoring)
     given = Sample(held_out, sample.y, sample.weight, np.arange(len(sample.y)))
-    model.kernels = "precomputed"  # from here on: its kernels are in held_out
-    model.n_features_in_ = len(sample.y)
+    scale, options = float(np.max(problem.costs)), model._solve_options()
+    paths = [path(one, scale * Cs, **options) for one in model._problems(problem)]
     scores = []
-    for results in _along(model, problem, Cs):
-        model._settle(results, given, None)
-        scores.append(float(scorer(model, held_out, y[test], **weighing)))
+    for results in zip(*paths):
+        view._store(list(results), given, None)
+        scores.append(float(scorer(view, held_out, y[test], **weighing)))
     return scores
 
 
-def _along(model: MKLClassifier, problem: Problem, Cs: Array) -> Iterator[list[Result]]:
-    """The results of each C, one against the rest or in one problem."""
-    scale = float(np.max(problem.costs))
-    problems = [problem]
-    if len(model.classes_) > 2 and model._rest:
-        loss, k = loss_of(model.loss), len(model.classes_)
-        signs = [np.where(problem.y == c, 1.0, -1.0) for c in range(k)]
-        problems = [problem.with_(y=sign, loss=loss) for sign in signs]
-    paths = [path(one, scale * Cs, **model._solve_options()) for one in problems]
-    return (list(results) for results in zip(*paths))
+def _on_kernel_values(model: MKLClassifier, n: int) -> MKLClassifier:
+    """A second estimator, which takes the kernel values of new and n training points.
+
+    The kernels of a fold are computed once for all C; the model itself, whose
+    parameters are the user's, stays as it is.
+    """
+    parameters = model.get_params(deep=False) | {"kernels": "precomputed"}
+    view = MKLClassifier(**parameters)
+    view.classes_, view.n_features_in_ = model.classes_, n
+    return view

@@ -8,30 +8,55 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _check_sample_weight
 
+from ..problem import loss_from
 from ..run.loop import solve
-from .base import MKLEstimator, keep_parameters, loss_of
+from .base import MKLEstimator, keep_parameters, share_parameters
 
 Array = np.ndarray
 
 
-def _lower_end(f: Array, weight: Array, share: float) -> float:
-    """The largest of the values f below which lies at most this share of the weight."""
-    order = np.argsort(f, kind="stable")
-    below = np.cumsum(weight[order])
-    return float(f[order][np.argmax(below > share * below[-1] * (1 + 1e-12))])
-
-
+@share_parameters
 class MKLOneClass(OutlierMixin, MKLEstimator):
     """The smallest Ω(‖w_1‖, …, ‖w_M‖) with f ≥ 1 on most samples: what is unusual?
 
-    See mklopt.estimators for the parameters that all estimators share. There is no
-    bias: with one the problem is trivial.
+    There is no bias: with one the problem is trivial.
 
-    contamination: the share of outliers among the samples, which sets `offset_`, or
-        "auto": a sample is an outlier where f < 1 − √tol (at f = 1 lies the margin,
-        and the samples on it are found within √tol)
+    Parameters
+    ----------
+    {kernels}
+    {normalize}
+    {formulation}
+    {p}
+    C : float, default=0.1
+        The weight of the loss.
+    contamination : float or "auto", default="auto"
+        The share of outliers among the samples, which sets `offset_`. "auto": a sample
+        is an outlier where f < 1 − √tol (at f = 1 lies the margin, and the samples on
+        it are found within √tol).
+    {solver}
+    {tol}
+    {options}
 
-    After fit also `nu_`, Σα / ΣC: at most this share of the weight lies below f = 1.
+    Attributes
+    ----------
+    nu_ : float
+        Σα / ΣC: at most this share of the weight lies below f = 1.
+    offset_ : float
+        A sample is an outlier where f < offset_.
+    {weights_}
+    {certificate_}
+    {n_active_kernels_}
+    {kernel_names_}
+    {n_iter_}
+    {result_}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mklopt import MKLOneClass
+    >>> X = np.append(np.random.default_rng(0).normal(size=39), 30.0)[:, None]
+    >>> MKLOneClass(["gaussian(1)"], contamination=0.1).fit(X).predict([[30.0]])
+    array([-1])
     """
 
     def __init__(
@@ -50,14 +75,26 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
         keep_parameters(self, locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MKLOneClass:
+        """Solve the problem of these samples.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or (n, n, M) for precomputed kernels
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Numbers ≥ 0 that multiply C.
+
+        Returns
+        -------
+        MKLOneClass
+            The estimator itself.
+        """
         X = self._checked(X)
         share = self._share()
         sample = self._sample(X, np.ones(len(X)), sample_weight)
-        fitted = self._fitted_kernels(sample)
-        loss, ones = loss_of("one_class"), np.ones(len(sample.y))
-        problem = self._problem(sample, fitted, loss, ones)
+        fitted, problem = self._problem(sample, loss_from("one_class"), sample.y)
         result = solve(problem, **self._solve_options())
-        self._settle([result], sample, fitted)
+        self._store([result], sample, fitted)
         self.nu_ = float(np.sum(result.dual) / np.sum(problem.costs))
         self.offset_ = 1.0 - float(np.sqrt(self.tol))
         if share is not None:
@@ -79,13 +116,47 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
         return float(self.contamination)
 
     def score_samples(self, X: Any) -> Array:
-        """f: the larger, the more usual."""
+        """f: the larger, the more usual.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or (n, n_train, M) for precomputed kernels
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> Array:
-        """f − offset_: negative for outliers."""
+        """f − offset_: negative for outliers.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or (n, n_train, M) for precomputed kernels
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Array:
-        """+1 for usual samples, −1 for outliers."""
+        """+1 for usual samples, −1 for outliers.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features), or (n, n_train, M) for precomputed kernels
+
+        Returns
+        -------
+        array of shape (n,)
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1)
+
+
+def _lower_end(f: Array, weight: Array, share: float) -> float:
+    """The largest of the values f below which lies at most this share of the weight."""
+    order = np.argsort(f, kind="stable")
+    below = np.cumsum(weight[order])
+    return float(f[order][np.argmax(below > share * below[-1] * (1 + 1e-12))])

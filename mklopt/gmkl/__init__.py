@@ -1,5 +1,6 @@
 """Generalized MKL: kernels K(d) with parameters d, products of Gaussians among them."""
 
-from .problem import Envelope, FamilyResult, KernelFamilyProblem, solve
+from .descent import FamilyResult, solve
+from .problem import Envelope, KernelFamilyProblem
 
 __all__ = ["Envelope", "FamilyResult", "KernelFamilyProblem", "solve"]

@@ -33,31 +33,102 @@ Array = np.ndarray
 
 
 class KernelFamily:
-    """K(d) made of S(d) = Σ d_m A_m, entry by entry: K = f(S), ∂K/∂d_m = f'(S) A_m."""
+    """K(d) made of S(d) = Σ d_m A_m, entry by entry: K = f(S), ∂K/∂d_m = f'(S) A_m.
+
+    A subclass states `entries` and `slope`.
+
+    Parameters
+    ----------
+    matrices : GramStack, or array of shape (M, n, n)
+        A_m, one per parameter.
+    """
 
     def __init__(self, matrices: Any):
         stack = matrices if isinstance(matrices, GramStack) else GramStack(matrices)
         self.stack, self.M, self.n = stack, stack.M, stack.n
 
     def entries(self, S: Array) -> Array:
-        """f(S)."""
+        """f(S).
+
+        Parameters
+        ----------
+        S : array of shape (n, n)
+            Σ d_m A_m.
+
+        Returns
+        -------
+        array of shape (n, n)
+        """
         raise TypeError(f"{type(self).__name__} states no function of the sum")
 
     def slope(self, S: Array) -> Array:
-        """f'(S)."""
+        """f'(S).
+
+        Parameters
+        ----------
+        S : array of shape (n, n)
+            Σ d_m A_m.
+
+        Returns
+        -------
+        array of shape (n, n)
+        """
         raise TypeError(f"{type(self).__name__} states no derivative")
 
     def combine(self, d: Array) -> Array:
+        """K(d), (n, n).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        array of shape (n, n)
+        """
         return self.entries(self.stack.combine(d))
 
     def derivative(self, d: Array, S: Array) -> Array:
+        """∂⟨S, K(d)⟩/∂d for a symmetric S, (M,).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+        S : array of shape (n, n)
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         return self.stack.against(self.slope(self.stack.combine(d)) * S)
 
     def gradient(self, d: Array, alpha: Array) -> Array:
+        """∂(αᵀK(d)α)/∂d, (M,).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+        alpha : array of shape (n,)
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         return self.derivative(d, np.outer(alpha, alpha))
 
     def cross(self, d: Array, test: Any) -> Array:
-        """K(d) between new points (rows) and training points, from (M, n_test, n)."""
+        """K(d) between new points (rows) and training points, from (M, n_test, n).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+        test : array of shape (M, n_test, n)
+            A_m between new points and training points.
+
+        Returns
+        -------
+        array of shape (n_test, n)
+        """
         given = real_array(test, "test", "an (M, n_test, n) array of numbers")
         if given.ndim != 3 or given.shape[0] != self.M or given.shape[2] != self.n:
             raise ValueError(
@@ -71,41 +142,76 @@ class KernelFamily:
 
 
 class Sum(KernelFamily):
-    """Σ d_m K_m; with a convex r(d) also an ordinary Problem (solvers/spg.py)."""
+    """Σ d_m K_m; with a convex r(d) also an ordinary Problem (solvers/spg.py).
+
+    Parameters
+    ----------
+    matrices : GramStack, or array of shape (M, n, n)
+        The kernels K_m.
+    """
 
     def entries(self, S: Array) -> Array:
+        """f(S)."""
         return S
 
     def slope(self, S: Array) -> Array:
+        """f'(S)."""
         return np.ones_like(S)
 
     def gradient(self, d: Array, alpha: Array) -> Array:
+        """αᵀK_mα, (M,): without the matrix ααᵀ."""
         return self.stack.quad(alpha)
 
 
 class Product(KernelFamily):
-    """Π exp(−d_m D_m): one distance matrix per parameter, e.g. per feature."""
+    """Π exp(−d_m D_m): one distance matrix per parameter, e.g. per feature.
+
+    Parameters
+    ----------
+    distances : array of shape (M, n, n), or iterable of (n, n) arrays
+        Squared Euclidean distances D_m.
+    """
 
     def __init__(self, distances: Any):
         super().__init__(_distances(distances))
 
     @classmethod
     def from_features(cls, X: Any) -> Product:
-        """One squared distance per feature: a Gaussian with a width for each."""
+        """One squared distance per feature: a Gaussian with a width for each.
+
+        Parameters
+        ----------
+        X : array of shape (n, M)
+
+        Returns
+        -------
+        Product
+        """
         X = real_array(X, "X", "an (n, d) matrix of features")
         if X.ndim != 2:
             raise ValueError(f"X has shape {X.shape}; expected (n, d)")
         return cls((x[:, None] - x[None, :]) ** 2 for x in X.T)
 
     def entries(self, S: Array) -> Array:
+        """f(S)."""
         return np.exp(-S)
 
     def slope(self, S: Array) -> Array:
+        """f'(S)."""
         return -np.exp(-S)
 
 
 class Polynomial(KernelFamily):
-    """(offset + Σ d_m K_m)^degree, entry by entry."""
+    """(offset + Σ d_m K_m)^degree, entry by entry.
+
+    Parameters
+    ----------
+    kernels : GramStack, or array of shape (M, n, n)
+        The kernels K_m.
+    degree : int, default=2
+    offset : float, default=1.0
+        At least 0.
+    """
 
     def __init__(self, kernels: Any, degree: int = 2, offset: float = 1.0):
         super().__init__(kernels)
@@ -119,9 +225,11 @@ class Polynomial(KernelFamily):
         self.degree, self.offset = int(degree), float(offset)
 
     def entries(self, S: Array) -> Array:
+        """f(S)."""
         return np.asarray((self.offset + S) ** self.degree)
 
     def slope(self, S: Array) -> Array:
+        """f'(S)."""
         return np.asarray(self.degree * (self.offset + S) ** (self.degree - 1))
 
 
@@ -137,26 +245,25 @@ def _distances(given: Any) -> list[Array]:
             f"distances = {given!r}; give an (M, n, n) array, or a list of (n, n) "
             "matrices, one per parameter"
         )
-    found = []
-    for m, D in enumerate(given):
-        D = real_array(D, f"distance matrix {m}", "an (n, n) matrix of numbers")
-        if not np.all(np.isfinite(D)):
-            raise ValueError(
-                f"distance matrix {m} has NaN or infinite entries; clean the data it "
-                "comes from"
-            )
-        if np.min(D, initial=0.0) < 0:
-            raise ValueError(
-                f"distance matrix {m} has a negative entry, {np.min(D):.3g}; give "
-                "squared distances, which are ≥ 0"
-            )
-        own = float(np.max(np.diag(D), initial=0.0)) if D.ndim == 2 else 0.0
-        if own > 1e-8 * np.max(D, initial=0.0):  # more than rounding
-            raise ValueError(
-                f"distance matrix {m} has {own:.3g} on its diagonal; the distance of a "
-                "point from itself is 0 (is it a kernel matrix?)"
-            )
-        found.append(D)
+    found = [_distance(m, D) for m, D in enumerate(given)]
     if not found:
         raise ValueError("there are no distance matrices; give at least one")
     return found
+
+
+def _distance(m: int, given: Any) -> Array:
+    D = real_array(given, f"distance matrix {m}", "an (n, n) matrix of numbers")
+    own = float(np.max(np.diag(D), initial=0.0)) if D.ndim == 2 else 0.0
+    if not np.all(np.isfinite(D)):
+        wrong = "NaN or infinite entries; clean the data it comes from"
+    elif np.min(D, initial=0.0) < 0:
+        least = np.min(D)
+        wrong = f"a negative entry, {least:.3g}; give squared distances, which are ≥ 0"
+    elif own > 1e-8 * np.max(D, initial=0.0):  # more than rounding
+        wrong = (
+            f"{own:.3g} on its diagonal; the distance of a point from itself is 0 (is "
+            "it a kernel matrix?)"
+        )
+    else:
+        return D
+    raise ValueError(f"distance matrix {m} has {wrong}")

@@ -1,4 +1,4 @@
-"""Prices r(d) of kernel parameters, with their gradients.
+"""Regularizers r(d) of kernel parameters, with their gradients.
 
     Total()                 Σ d_m
     SquaredNorm(p)          ½‖d‖_p²; p = 1 is ½(Σd)²
@@ -29,7 +29,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Regularizer:
-    """r(d) and its gradient; `weight` multiplies both."""
+    """r(d) and its gradient; a subclass of your own states both.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        A factor > 0.
+    """
 
     weight: float = field(default=1.0, kw_only=True)
 
@@ -42,29 +48,70 @@ class Regularizer:
             )
 
     def value(self, d: Array) -> float:
+        """r(d).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        float
+        """
         raise TypeError(f"{type(self).__name__} states no value")
 
     def gradient(self, d: Array) -> Array:
+        """∇r(d), (M,).
+
+        Parameters
+        ----------
+        d : array of shape (M,)
+
+        Returns
+        -------
+        array of shape (M,)
+        """
         raise TypeError(f"{type(self).__name__} states no gradient")
 
     def validate(self, M: int) -> None:
-        """Raise a sentence when the parameters do not fit M kernels."""
+        """Raise ValueError where the regularizer does not fit M parameters.
+
+        Parameters
+        ----------
+        M : int
+            The number of parameters of the family.
+        """
 
 
 @dataclass(frozen=True)
 class Total(Regularizer):
-    """Σ d_m, sparse."""
+    """Σ d_m, sparse.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        A factor > 0.
+    """
 
     def value(self, d: Array) -> float:
+        """r(d)."""
         return self.weight * float(np.sum(d))
 
     def gradient(self, d: Array) -> Array:
+        """∇r(d), (M,)."""
         return np.full(len(d), self.weight)
 
 
 @dataclass(frozen=True)
 class SquaredNorm(Regularizer):
-    """½‖d‖_p², 1 ≤ p < ∞; p = 1 is ½(Σd)²."""
+    """½‖d‖_p², 1 ≤ p < ∞; p = 1 is ½(Σd)².
+
+    Parameters
+    ----------
+    p : float, default=2.0
+    weight : float, default=1.0
+        A factor > 0.
+    """
 
     p: float = 2.0
 
@@ -73,15 +120,27 @@ class SquaredNorm(Regularizer):
         check_range("SquaredNorm", "p", self.p, 1.0, 1e6)
 
     def value(self, d: Array) -> float:
+        """r(d)."""
         return 0.5 * self.weight * norm(np.abs(d), self.p) ** 2
 
     def gradient(self, d: Array) -> Array:
+        """∇r(d), (M,)."""
         return self.weight * _slope(d, self.p)
 
 
 @dataclass(frozen=True)
 class MixedNorm(Regularizer):
-    """½‖(‖d_j‖_r)_j‖_s² over groups j of parameters."""
+    """½‖(‖d_j‖_r)_j‖_s² over groups j of parameters.
+
+    Parameters
+    ----------
+    groups : list of lists of int
+        Every parameter 0 … M−1 in one group.
+    r, s : float, default=1.0 and 2.0
+        At least 1.
+    weight : float, default=1.0
+        A factor > 0.
+    """
 
     groups: Any
     r: float = 1.0
@@ -94,6 +153,7 @@ class MixedNorm(Regularizer):
         check_range("MixedNorm", "s", self.s, 1.0, 1e6)
 
     def validate(self, M: int) -> None:
+        """Raise ValueError where the groups do not fit M parameters."""
         check_partition(self.groups, M, "MixedNorm")
 
     @cached_property
@@ -108,9 +168,11 @@ class MixedNorm(Regularizer):
         return np.asarray(top * powers ** (1 / self.r))
 
     def value(self, d: Array) -> float:
+        """r(d)."""
         return 0.5 * self.weight * norm(self._sums(d), self.s) ** 2
 
     def gradient(self, d: Array) -> Array:
+        """∇r(d), (M,)."""
         sums = self._sums(d)
         own = np.where(sums > 0, sums, 1.0)[self.owner]
         inner = (np.abs(d) / own) ** (self.r - 1)  # 1 for r = 1, also in empty groups
@@ -119,7 +181,16 @@ class MixedNorm(Regularizer):
 
 @dataclass(frozen=True)
 class LogDeterminant(Regularizer):
-    """−log det(K(d) + ridge I), for a family that has `derivative`."""
+    """−log det(K(d) + ridge I), for a family that has `derivative`.
+
+    Parameters
+    ----------
+    family : KernelFamily
+        That of the problem.
+    ridge : float, default=1e-3
+    weight : float, default=1.0
+        A factor > 0.
+    """
 
     family: Any
     ridge: float = 1e-3
@@ -134,6 +205,7 @@ class LogDeterminant(Regularizer):
         check_range("LogDeterminant", "ridge", self.ridge, 0.0, INF)
 
     def validate(self, M: int) -> None:
+        """Raise ValueError where the family has not M parameters."""
         if self.family.M != M:
             raise ValueError(
                 f"LogDeterminant is of a family with {self.family.M} parameters, but "
@@ -152,9 +224,11 @@ class LogDeterminant(Regularizer):
             ) from None
 
     def value(self, d: Array) -> float:
+        """r(d)."""
         return -2 * self.weight * float(np.sum(np.log(np.diag(self._factor(d)))))
 
     def gradient(self, d: Array) -> Array:
+        """∇r(d), (M,)."""
         identity = np.eye(self.family.n)
         inverse = scipy.linalg.cho_solve((self._factor(d), True), identity)
         return -self.weight * self.family.derivative(d, 0.5 * (inverse + inverse.T))
@@ -162,7 +236,17 @@ class LogDeterminant(Regularizer):
 
 @dataclass(frozen=True)
 class Given(Regularizer):
-    """Any differentiable r(d), as a pair of functions."""
+    """Any differentiable r(d), as a pair of functions.
+
+    Parameters
+    ----------
+    function : callable
+        r(d), a number.
+    slope : callable
+        ∇r(d), one number per parameter.
+    weight : float, default=1.0
+        A factor > 0.
+    """
 
     function: Callable[[Array], float]
     slope: Callable[[Array], Sequence[float] | Array]
@@ -173,9 +257,11 @@ class Given(Regularizer):
             raise ValueError("Given takes two functions of d: r(d) and its gradient")
 
     def value(self, d: Array) -> float:
+        """r(d)."""
         return self.weight * float(self.function(d))
 
     def gradient(self, d: Array) -> Array:
+        """∇r(d), (M,)."""
         found = np.asarray(self.slope(d), float)
         if found.shape != d.shape:
             raise ValueError(

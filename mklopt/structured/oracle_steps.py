@@ -36,13 +36,14 @@ Difference = tuple[Array, Array, float]  # of labels (T, k), of g (D,), and Δ
 
 
 class Bounds(NamedTuple):
-    """dual ≤ f* ≤ primal"""
+    """dual ≤ f* ≤ primal."""
 
     primal: float
     dual: float
 
     @property
     def relative_gap(self) -> float:
+        """(primal − dual)/|primal|."""
         return relative(self.primal - self.dual, self.primal)
 
 
@@ -52,10 +53,10 @@ class State:
     def __init__(self, problem: StructuredProblem):
         self.problem, self.scale = problem, 1.0  # true shares are scale · shares
         self.shares: Outputs = [{} for _ in problem.parts]
-        self.start_afresh()
+        self.recompute()
 
-    def start_afresh(self) -> None:
-        """From the shares, cut to distributions; many small moves drift."""
+    def recompute(self) -> None:
+        """Everything from the shares, cut to distributions; many small moves drift."""
         for i, some in enumerate(self.shares):
             whole = max(sum(some.values()), 1.0 / self.scale)
             self.shares[i] = {y: s / whole for y, s in some.items() if s > 0}
@@ -66,10 +67,12 @@ class State:
 
     @property
     def v(self) -> Array:
+        """‖A‖_{K_m} of the kernels, and ‖a‖ last."""
         return np.sqrt(np.maximum(self.squares, 0.0))
 
     @property
     def weights(self) -> Array:
+        """θ = ∂Ω*(v)/v."""
         return self.problem.formulation.dual_weights(self.v)
 
     def scores(self, i: int) -> tuple[Array, Array]:
@@ -77,7 +80,7 @@ class State:
         theta, part = self.weights, self.problem.parts[i]
         return np.tensordot(theta[:-1], self.KA[:, part], 1), theta[-1] * self.a
 
-    def look(self, i: int) -> tuple[Output, float]:
+    def violated(self, i: int) -> tuple[Output, float]:
         """The oracle's output, and how much it violates."""
         F, w = self.scores(i)
         truth = self.problem.y[self.problem.parts[i]]
@@ -90,12 +93,14 @@ class State:
         return y, max(self.problem.violation(i, y, F, w), 0.0)
 
     def bounds(self) -> Bounds:
+        """The dual value, and the objective as the oracle sees it."""
         formulation = self.problem.formulation
-        loss = sum(self.look(i)[1] for i in range(len(self.shares)))
+        loss = sum(self.violated(i)[1] for i in range(len(self.shares)))
         primal = self.problem.C * loss + formulation.value(self.weights * self.v)
         return Bounds(primal, self.gain - formulation.conjugate(self.v))
 
     def shrink(self, by: float) -> None:
+        """Multiply the dual point by a number."""
         if not np.any(self.squares):
             return
         self.A, self.a, self.KA = by * self.A, by * self.a, by * self.KA
@@ -110,6 +115,7 @@ class State:
         return rows, np.append(cross, self.a @ g), np.append(square, g @ g)
 
     def move(self, i: int, way: Difference, s: float, along: tuple) -> None:
+        """A step s · way of sample i; `along` is what the method of that name found."""
         rows, cross, square = along
         self.A[self.problem.parts[i]] += s * way[0]
         self.a = self.a + s * way[1]
@@ -117,6 +123,7 @@ class State:
         self.squares = self.squares + s * (2 * cross + s * square)
 
     def add(self, i: int, y: Output, mass: float) -> None:
+        """Give mass to an output of sample i."""
         way, some = self.problem.difference(i, y), self.shares[i]
         self.move(i, way, mass, self.along(i, way))
         some[y] = some.get(y, 0.0) + mass / self.problem.C / self.scale
@@ -130,13 +137,13 @@ def obscure(state: State, epochs: tuple[int, int], rng: np.random.Generator) -> 
     if at_zero == 0:  # w = 0 makes no mistake
         return 0.0
     for i in rng.integers(0, N, size=epochs[0] * N):
-        y, loss = state.look(i)
+        y, loss = state.violated(i)
         if loss > 0:
             state.add(i, y, eta)
     square = lambda v: 2 * problem.formulation.conjugate(v)  # noqa: E731  # ‖·‖²
     R2, s = 2 * min(at_zero, state.bounds().primal), 0.0
     for t, i in enumerate(rng.integers(0, N, size=epochs[1] * N), 1):
-        y, loss = state.look(i)
+        y, loss = state.violated(i)
         z = state.along(i, problem.difference(i, y))[2] if loss > 0 else np.zeros(1)
         z = np.sqrt(np.maximum(z, 0.0))
         length = lam * np.sqrt(square(state.v)) + np.sqrt(square(z))
@@ -153,7 +160,7 @@ def pairwise(state: State, rng: np.random.Generator) -> None:
     """One pass: mass moves from the worst output in use to the oracle's."""
     problem = state.problem
     for i in rng.permutation(len(state.shares)):
-        (F, w), (best, _) = state.scores(i), state.look(i)
+        (F, w), (best, _) = state.scores(i), state.violated(i)
         some, truth = state.shares[i], problem.truth(i)
         others = sum(share for y, share in some.items() if y != truth)
         some[truth] = max(1.0 - others, 0.0)
@@ -166,8 +173,8 @@ def pairwise(state: State, rng: np.random.Generator) -> None:
         state.move(i, way, s, along)
         some[worst] -= s / problem.C
         some[best] = some.get(best, 0.0) + s / problem.C
-        some[worst] = max(some[worst], 0.0)
-    state.start_afresh()
+        some[worst] = max(some[worst], 0.0)  # rounding; after `best`, which may be it
+    state.recompute()
 
 
 def _step(state: State, most: float, gain: float, cross: Array, square: Array) -> float:
@@ -178,6 +185,8 @@ def _step(state: State, most: float, gain: float, cross: Array, square: Array) -
         theta = state.problem.formulation.dual_weights(v)
         return gain - float(theta @ (cross + s * square))
 
-    if slope(0.0) <= 0 or slope(most) >= 0:
-        return 0.0 if slope(0.0) <= 0 else most
+    if slope(0.0) <= 0:
+        return 0.0
+    if slope(most) >= 0:
+        return most
     return float(brentq(slope, 0.0, most, xtol=1e-14 * most))

@@ -44,10 +44,37 @@ Array = np.ndarray
 class StructuredProblem:
     """Parts with kernels and labels, samples made of them, and what an output is.
 
-    grams: a GramStack of n parts, or (M, n, n)
-    y: the labels of the parts, 0 … k−1
-    parts: for each sample the numbers of its parts; every part belongs to one sample
-    structure: a Chain, or an object with the same four functions
+    Parameters
+    ----------
+    grams : GramStack, or array of shape (M, n, n)
+        The kernels between n parts.
+    y : array of shape (n,)
+        The labels of the parts, 0 … k−1.
+    parts : list of lists of int
+        For each sample the numbers of its parts; every part belongs to one sample.
+    structure : Structure
+        A Chain, or an object with the same four functions.
+    q : float, default=1.5
+        Ω = ½‖u‖_q², 1 < q ≤ 2.
+    C : float, default=1.0
+        The weight of the loss.
+
+    Raises
+    ------
+    ValueError
+        Where a part is of the wrong shape, or Δ(y, y) is not 0.
+
+    Examples
+    --------
+    >>> import numpy as np, mklopt
+    >>> from mklopt.structured import Chain
+    >>> y = np.tile([0, 1, 1], 4)
+    >>> X = y[:, None] + 0.3 * np.random.default_rng(0).normal(size=(12, 2))
+    >>> words = np.arange(12).reshape(4, 3)
+    >>> problem = mklopt.StructuredProblem((X @ X.T)[None], y, words, Chain(2))
+    >>> result = mklopt.structured.solve(problem, tol=0.01)
+    >>> bool(result.certificate.relative_gap <= 0.01)
+    True
     """
 
     grams: GramStack
@@ -77,13 +104,40 @@ class StructuredProblem:
 
     @property
     def formulation(self) -> BlockNorm:
+        """Ω."""
         return BlockNorm(self.q)
 
     def truth(self, i: int) -> Output:
+        """The labels of sample i.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        tuple of int
+        """
         return tuple(map(int, self.y[self.parts[i]]))
 
     def difference(self, i: int, output: Output) -> Difference:
-        """The features of the truth minus those of an output, and its Δ."""
+        """The features of the truth minus those of an output, and its Δ.
+
+        Parameters
+        ----------
+        i : int
+            The sample.
+        output : tuple of int
+
+        Returns
+        -------
+        labels : array of shape (T, k)
+            e_{y_it} − e_{y_t}, one row per part t.
+        g : array of shape (D,)
+            g(y_i) − g(y).
+        delta : float
+            Δ(y_i, y).
+        """
         truth, y = self.y[self.parts[i]], np.array(output)
         labels = np.eye(self.structure.labels)
         g = self.structure.features(truth) - self.structure.features(y)
@@ -91,12 +145,45 @@ class StructuredProblem:
         return labels[truth] - labels[y], np.asarray(g, float), delta
 
     def violation(self, i: int, output: Output, F: Array, w: Array) -> float:
-        """Δ(y_i, y) + f(i, y) − f(i, y_i), from scores F (T, k) and w_0."""
+        """Δ(y_i, y) + f(i, y) − f(i, y_i).
+
+        Parameters
+        ----------
+        i : int
+            The sample.
+        output : tuple of int
+        F : array of shape (T, k)
+            The scores of its parts.
+        w : array of shape (D,)
+            w_0.
+
+        Returns
+        -------
+        float
+        """
         labels, g, delta = self.difference(i, output)
         return delta - float(np.sum(labels * F)) - float(g @ w)
 
     def dual_point(self, outputs: Outputs) -> tuple[Array, Array, float]:
-        """A, a and C Σ π Δ of distributions over outputs."""
+        """The dual point of distributions over outputs.
+
+        Parameters
+        ----------
+        outputs : list of dict
+            π_i of each sample: shares by outputs. What is left of 1 is on the truth.
+
+        Returns
+        -------
+        A : array of shape (n, k)
+        a : array of shape (D,)
+        gain : float
+            C Σ π Δ.
+
+        Raises
+        ------
+        ValueError
+            Where shares are negative, or more than 1 in all.
+        """
         A, gain = np.zeros((self.grams.n, self.structure.labels)), 0.0
         a = np.zeros_like(self.difference(0, self.truth(0))[1])
         for i, some in enumerate(outputs):
@@ -105,14 +192,34 @@ class StructuredProblem:
             whole = max(sum(some.values()), 1.0)
             for y, share in some.items():
                 labels, g, delta = self.difference(i, y)
-                A[self.parts[i]] += self.C * share / whole * labels
-                a += self.C * share / whole * g
-                gain += self.C * share / whole * delta
+                mass = self.C * share / whole
+                A[self.parts[i]] += mass * labels
+                a += mass * g
+                gain += mass * delta
         return A, a, gain
 
 
 def certify(problem: StructuredProblem, outputs: Outputs, weights: Array) -> Bounds:
-    """The bounds of anybody's distributions π and weights θ, (M + 1,)."""
+    """The bounds of anybody's distributions π and weights θ.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+    outputs : list of dict
+        π_i of each sample, see `StructuredProblem.dual_point`.
+    weights : array of shape (M + 1,)
+        θ ≥ 0; that of g is last.
+
+    Returns
+    -------
+    Bounds
+        dual ≤ f* ≤ primal.
+
+    Raises
+    ------
+    ValueError
+        Where the outputs of a sample are too many to list.
+    """
     A, a, gain = problem.dual_point(outputs)
     v = np.sqrt(np.maximum(np.append(problem.grams.quad(A), a @ a), 0.0))
     price = problem.formulation.conjugate(v)
@@ -137,25 +244,52 @@ def _largest_violation(problem: StructuredProblem, i: int, F: Array, w: Array) -
 
 @dataclass(frozen=True, eq=False)
 class StructuredResult:
-    """Where a run ended; `certificate` is None where outputs cannot be listed.
+    """Where a run ended.
 
-    weights, norms: θ_m and ‖w_m‖ of the kernels, and of g last
-    history: after each pass the objective as the oracle sees it, and the dual bound
-    online: the objective, as the oracle sees it, where OBSCURE ended
+    Parameters
+    ----------
+    problem : StructuredProblem
+    weights, norms : array of shape (M + 1,)
+        θ_m and ‖w_m‖ of the kernels, and of g last.
+    coefficients : array of shape (n, k)
+        A.
+    transitions : array of shape (D,)
+        w_0.
+    outputs : list of dict
+        π_i of each sample.
+    certificate : Bounds or None
+        None where outputs cannot be listed.
+    history : list of Bounds
+        After each pass the objective as the oracle sees it, and the dual bound.
+    online : float
+        The objective, as the oracle sees it, where OBSCURE ended.
     """
 
     problem: StructuredProblem = field(repr=False)
     weights: Array
     norms: Array
-    coefficients: Array = field(repr=False)  # A
-    transitions: Array = field(repr=False)  # w_0
+    coefficients: Array = field(repr=False)
+    transitions: Array = field(repr=False)
     outputs: Outputs = field(repr=False)
     certificate: Bounds | None
     history: list[Bounds] = field(repr=False)
     online: float
 
     def predict(self, test_stack: Any, parts: Sequence[Any]) -> list[Array]:
-        """The best outputs of new samples, from (M, n_new, n) kernels of their parts"""
+        """The best outputs of new samples.
+
+        Parameters
+        ----------
+        test_stack : array of shape (M, n_new, n)
+            Kernels between the parts of new samples and those of the problem.
+        parts : list of lists of int
+            For each new sample the numbers of its parts.
+
+        Returns
+        -------
+        list of arrays
+            The labels of each sample.
+        """
         K = real_array(test_stack, "test_stack", "an (M, n_new, n) array of numbers")
         M, n = self.problem.grams.M, self.problem.grams.n
         if K.ndim != 3 or K.shape[::2] != (M, n):
@@ -184,13 +318,34 @@ def solve(
     passes: int = 200,
     seed: int = 0,
 ) -> StructuredResult:
-    """OBSCURE for `epochs` of its two stages, then `passes` at most to a gap of tol."""
+    """OBSCURE, then pairwise Frank–Wolfe to a gap of tol.
+
+    Parameters
+    ----------
+    problem : StructuredProblem
+    tol : float, default=1e-2
+        The relative gap, as the oracle sees it, to stop at.
+    epochs : pair of int, default=(5, 5)
+        How long the two stages of OBSCURE run.
+    passes : int, default=200
+        Passes of pairwise steps, at most.
+    seed : int, default=0
+
+    Returns
+    -------
+    StructuredResult
+
+    Raises
+    ------
+    ValueError
+        Where the problem is of another kind, or the oracle finds what is no output.
+    """
     if not isinstance(problem, StructuredProblem):
         given = type(problem).__name__
         raise ValueError(f"solve takes a StructuredProblem first, got {given}")
     state, rng = State(problem), np.random.default_rng(seed)
     online = obscure(state, epochs, rng)
-    state.start_afresh()
+    state.recompute()
     history = [state.bounds()]
     while history[-1].relative_gap > tol and len(history) <= passes:
         pairwise(state, rng)

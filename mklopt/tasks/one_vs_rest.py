@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate
-from ..formulations import losses_by_name
-from ..problem import Problem
+from ..formulations import Loss
+from ..problem import Problem, loss_from
 from ..run.loop import solve
 from ..run.result import Result
 
@@ -35,7 +35,13 @@ def kept(weights: Array, share: float = 1e-3) -> Array:
 
 @dataclass(frozen=True)
 class OneVsRest:
-    """k solved binary problems, one per class."""
+    """k solved binary problems, one per class.
+
+    Parameters
+    ----------
+    results : tuple of Result
+        In the order of the classes.
+    """
 
     results: tuple[Result, ...]
 
@@ -46,6 +52,7 @@ class OneVsRest:
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
+        """The certificate of each class."""
         return tuple(found.certificate for found in self.results)
 
     @property
@@ -55,14 +62,36 @@ class OneVsRest:
 
     @property
     def converged(self) -> bool:
+        """Whether all k problems were solved to the tolerance."""
         return all(found.converged for found in self.results)
 
     def decision(self, test_stack: Any) -> Array:
-        """(n_test, k): what each class says of new points; see Result.decision."""
+        """What each class says of new points.
+
+        Parameters
+        ----------
+        test_stack : array of shape (M, n_test, n)
+            As in Result.decision.
+
+        Returns
+        -------
+        array of shape (n_test, k)
+        """
         return np.stack([found.decision(test_stack) for found in self.results], axis=1)
 
     def predict(self, test_stack: Any) -> Array:
-        """The class with the largest decision."""
+        """The class with the largest decision.
+
+        Parameters
+        ----------
+        test_stack : array of shape (M, n_test, n)
+            As in Result.decision.
+
+        Returns
+        -------
+        array of shape (n_test,)
+            Numbers 0 … k−1.
+        """
         return np.argmax(self.decision(test_stack), axis=1)
 
     def __repr__(self) -> str:
@@ -77,24 +106,54 @@ def one_vs_rest(
 ) -> OneVsRest:
     """Solve one binary problem per class of a multi-class problem.
 
-    problem: its kernels (shared, not copied), classes, formulation, C and bias are used
-    solver, options: as in `solve`, for each of the k problems
-    loss: a loss of −1/+1 labels in place of the multi-class one
+    Parameters
+    ----------
+    problem : Problem
+        With classes 0 … k−1 as labels. Its kernels (shared, not copied), formulation, C
+        and bias are used.
+    solver : str, default="auto"
+        As in `solve`, for each of the k problems.
+    loss : str or Loss, default="hinge"
+        A loss of −1/+1 labels in place of the multi-class one.
+    **options
+        Other arguments of `solve`.
+
+    Returns
+    -------
+    OneVsRest
+
+    Raises
+    ------
+    ValueError
+        Where the problem has no classes, or the loss is for many classes at once.
+
+    Examples
+    --------
+    >>> import numpy as np, mklopt
+    >>> y = np.arange(30) % 3
+    >>> L = np.random.default_rng(0).normal(size=(4, 30, 2)) + y[:, None]
+    >>> lasso = mklopt.formulations.GroupLasso()
+    >>> grams = mklopt.GramStack.from_factors(L)
+    >>> problem = mklopt.Problem(grams, y, "multiclass_hinge", lasso)
+    >>> mklopt.one_vs_rest(problem).weights.shape
+    (3, 4)
     """
     if not isinstance(problem, Problem) or problem.loss.labels != "classes":
         raise ValueError(
             f"one_vs_rest takes a multi-class Problem first, such as "
             f"Problem(grams, y, 'multiclass_hinge', …) with y in 0 … k−1, got {problem}"
         )
-    known = losses_by_name()
-    given = known.get(loss, loss) if isinstance(loss, str) else loss
-    if getattr(given, "labels", "") == "classes":
+    given = loss_from(loss)
+    if given.labels == "classes":
         raise ValueError(
             f"loss = {loss!r} is for many classes at once; choose one for −1/+1 "
             "labels, such as 'hinge' or 'logistic'"
         )
-    signs = [
-        np.where(problem.y == c, 1.0, -1.0) for c in range(int(np.max(problem.y)) + 1)
-    ]
-    binary = [problem.with_(y=y, loss=loss) for y in signs]
+    binary = binary_problems(problem, given)
     return OneVsRest(tuple(solve(one, solver, **options) for one in binary))
+
+
+def binary_problems(problem: Problem, loss: Loss) -> list[Problem]:
+    """One problem per class: +1 for its samples, −1 for all others; kernels shared."""
+    signs = [np.where(problem.y == c, 1.0, -1.0) for c in range(problem.shape[1])]
+    return [problem.with_(y=sign, loss=loss) for sign in signs]

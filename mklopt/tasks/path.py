@@ -26,7 +26,14 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """One certified result per C, in increasing order."""
+    """One certified result per C, in increasing order.
+
+    It has a length, is iterated over, and indexed by number, like a list of results.
+
+    Parameters
+    ----------
+    results : list of Result
+    """
 
     results: list[Result]
 
@@ -41,19 +48,28 @@ class Path:
 
     @cached_property
     def C(self) -> Array:
+        """(points,): C, the largest where there is one per sample."""
         return np.array([float(np.max(r.problem.costs)) for r in self.results])
 
     @cached_property
     def weights(self) -> Array:
-        """(points, M)."""
+        """(points, M): the kernel weights."""
         return np.array([r.weights for r in self.results])
 
     @property
     def converged(self) -> bool:
+        """Whether every point was solved to the tolerance."""
         return all(r.converged for r in self.results)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame: one row per point."""
+        """The path as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per point: C, status, lower, upper, gap, active (the kernels in
+            use), seconds, passes.
+        """
         import pandas as pd
 
         rows = [
@@ -89,28 +105,54 @@ def path(
 ) -> Path:
     """Solve a problem for many C, each from the solution before it.
 
-    Cs: values of C; by default `points` of them, from C_zero to span · C_zero in equal
-        ratios. A problem with one C per sample keeps their ratios: Cs are the largest.
-    callback: called with each result as it comes; True ends the path there
-    options: as for solve (tol, time_limit per point, …)
+    Parameters
+    ----------
+    problem : Problem
+        With one C per sample their ratios are kept, and `Cs` are the largest.
+    Cs : array of floats, optional
+        Values of C, in increasing order. By default `points` of them, from C_zero to
+        span · C_zero in equal ratios.
+    points : int, default=20
+        How many values, where Cs is not given.
+    span : float, default=100
+        The ratio of the last value and the first, where Cs is not given.
+    solver : str, default="auto"
+        As in `solve`.
+    callback : callable, optional
+        Called with each result as it comes; True ends the path there.
+    **options
+        Other arguments of `solve`, for each point: tol, time_limit, …
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ValueError
+        Where Cs are not increasing, or there is no C_zero to begin from.
+
+    Examples
+    --------
+    >>> import numpy as np, mklopt
+    >>> L = np.random.default_rng(0).normal(size=(4, 30, 2))
+    >>> grams, y = mklopt.GramStack.from_factors(L), np.sign(L[0, :, 0])
+    >>> lasso = mklopt.formulations.GroupLasso()
+    >>> problem = mklopt.Problem(grams, y, "logistic", lasso)
+    >>> found = mklopt.path(problem, points=5)
+    >>> found.weights.shape, bool(found.weights[0].any())
+    ((5, 4), False)
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"path takes a Problem first, got {type(problem).__name__}")
-    start: Any = None
-    if Cs is None:
-        values, start = _grid(problem, points, span)
-    else:
-        values = _checked(Cs)
+    values, start = _grid(problem, points, span) if Cs is None else (_checked(Cs), None)
     shape = np.asarray(problem.C) / np.max(problem.costs)
     results: list[Result] = []
     for C in values:
-        results.append(
-            solve(problem.with_(C=C * shape), solver, start=start, **options)
-        )
-        start = results[-1]
-        if callback is not None and callback(results[-1]):
-            break
-        if results[-1].status == "interrupted":
+        start = solve(problem.with_(C=C * shape), solver, start=start, **options)
+        results.append(start)
+        asked = callback is not None and callback(start)
+        if asked or start.status == "interrupted":
             break
     return Path(results)
 
@@ -120,14 +162,12 @@ def _grid(problem: Problem, points: int, span: float) -> tuple[Array, Any]:
     if not points >= 2 or not span > 1:
         raise ValueError(f"points = {points}, span = {span}; give at least 2, and > 1")
     t, alpha = zero_point(problem)
-    first = t * float(np.max(problem.costs))
-    if not 0 < first < np.inf:
-        why = (
-            "no C gives zero weights" if first == 0 else "w = 0 is optimal for every C"
-        )
+    if not 0 < t < np.inf:
+        why = "no C gives zero weights" if t == 0 else "w = 0 is optimal for every C"
         raise ValueError(
             f"{problem!r} has no C_zero to start from ({why}); give the values, Cs=[…]"
         )
+    first = t * float(np.max(problem.costs))
     zero = np.zeros(problem.grams.M)
     return first * np.geomspace(1.0, span, points), (zero, alpha)
 

@@ -4,14 +4,14 @@
     print(found)                                 # seconds to the tolerance
     found.save("figures/race")                   # figures, traces, table, script
 
-Fair means: every solver has kernels with an empty memory and a count of passes of their
-own, certificates count as part of its time, and what is compiled on first use is
-compiled before, on the same problem. Each run ends at `tol` or `time_limit`.
+Fair means: all solvers run by the same clock, and compilation is not timed. Every run
+has its own cache of kernel products and its own count of passes. Certificates are part
+of the time. Each run ends at `tol` or `time_limit`.
 
 f* is never the best of the runs. It lies in an interval: that of a reference where the
 problem is small enough for an interior-point method, and of all certified bounds
-together otherwise. Gaps below the relative width of it (the grey band of the figure)
-are true, but say nothing of how far a solver is from f*.
+together otherwise. Gaps below its relative width (the grey band of the figure) are
+true, but do not show how far a solver is from f*.
 
 Many problems: `found.profile()` is the performance profile, for each ratio ρ the share
 of problems that a solver reaches the tolerance on within ρ times the best time.
@@ -38,99 +38,202 @@ from ..util.tables import plain_table
 from .race_figure import draw, save
 
 Array = np.ndarray
-SMALL = 1_000_000  # numbers in the kernels of a problem that gets a reference
+REFERENCE_SIZE = 1_000_000  # M n² of a problem that gets a reference, at most
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One solver on one problem from one seed."""
+    """One solver on one problem from one seed.
+
+    Parameters
+    ----------
+    problem, solver : str
+        Their names.
+    seed : int
+    result : Result
+    weights : array of shape (iterates, M)
+        The kernel weights of each certified iterate; NaN where it states none.
+    """
 
     problem: str
     solver: str
     seed: int
     result: Result = field(repr=False)
-    weights: Array = field(repr=False)  # of each certified iterate; NaN: not stated
+    weights: Array = field(repr=False)
 
     def time_to(self, tol: float, column: str = "seconds") -> float:
-        """When the gap was first at most tol; inf: never."""
+        """When the gap was first at most tol.
+
+        Parameters
+        ----------
+        tol : float
+        column : str, default="seconds"
+            The unit: a column of the trace, such as "iteration" or "passes".
+
+        Returns
+        -------
+        float
+            inf: never.
+        """
         reached = np.flatnonzero(self.result.trace["gap"] <= tol)
         return float(self.result.trace[column][reached[0]]) if len(reached) else np.inf
 
 
 @dataclass(frozen=True, eq=False)
 class Race:
-    """All runs, and an interval around f* for each problem."""
+    """All runs, and an interval around f* for each problem.
+
+    Parameters
+    ----------
+    runs : list of Run
+    intervals : dict
+        lower ≤ f* ≤ upper by the name of the problem.
+    tol : float
+        The relative gap at which runs end.
+    left_out : dict
+        Solver and problem that do not fit, and why.
+    """
 
     runs: list[Run]
     intervals: dict[str, tuple[float, float]]
     tol: float
-    left_out: dict[str, str]  # solver and problem that do not fit, and why
+    left_out: dict[str, str]
 
     @property
     def problems(self) -> list[str]:
+        """The names of the problems, in the order of the runs."""
         return list(dict.fromkeys(run.problem for run in self.runs))
 
     @property
     def solvers(self) -> list[str]:
+        """The names of the solvers, in the order of the runs."""
         return list(dict.fromkeys(run.solver for run in self.runs))
 
     def width(self, problem: str) -> float:
-        """The relative width of the interval around f*."""
+        """The relative width of the interval around f*.
+
+        Parameters
+        ----------
+        problem : str
+            Its name.
+
+        Returns
+        -------
+        float
+        """
         lower, upper = self.intervals[problem]
         return (upper - lower) / max(abs(upper), 1e-300)
 
     def times(self, tol: float | None = None) -> Array:
-        """(problems, solvers): mean seconds to the tolerance; inf where it fails."""
+        """Mean seconds to the tolerance.
+
+        Parameters
+        ----------
+        tol : float, optional
+            By default the one of the race.
+
+        Returns
+        -------
+        array of shape (problems, solvers)
+            inf where a run fails, or there is none.
+        """
         tol = self.tol if tol is None else tol
-        found = np.full((len(self.problems), len(self.solvers)), np.inf)
-        for i, problem in enumerate(self.problems):
-            for j, solver in enumerate(self.solvers):
-                some = [
-                    r for r in self.runs if (r.problem, r.solver) == (problem, solver)
-                ]
-                if some:
-                    found[i, j] = np.mean([run.time_to(tol) for run in some])
-        return found
+        times: dict[tuple[str, str], list[float]] = {}
+        for run in self.runs:
+            key = (run.problem, run.solver)
+            times.setdefault(key, []).append(run.time_to(tol))
+        rows = [
+            [times.get((p, s), [np.inf]) for s in self.solvers] for p in self.problems
+        ]
+        return np.array([[np.mean(some) for some in row] for row in rows])
 
     def profile(self, tol: float | None = None) -> tuple[Array, Array]:
-        """Ratios ρ ≥ 1, and (ratios, solvers): the share of problems within ρ."""
+        """The performance profile of the solvers.
+
+        Parameters
+        ----------
+        tol : float, optional
+            By default the one of the race.
+
+        Returns
+        -------
+        ratios : array of shape (ratios,)
+            ρ ≥ 1, in increasing order.
+        shares : array of shape (ratios, solvers)
+            The share of problems solved within ρ times the best time.
+        """
         return performance_profile(self.times(tol))
 
     def to_frame(self) -> Any:
-        """One row per certified iterate of each run, a pandas DataFrame."""
+        """All traces as one table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per certified iterate of each run.
+        """
         import pandas as pd
 
         parts = []
         for run in self.runs:
-            part = pd.DataFrame({c: run.result.trace[c] for c in COLUMNS})
-            part.insert(0, "seed", run.seed)
-            part.insert(0, "solver", run.solver)
-            part.insert(0, "problem", run.problem)
-            part["width"] = self.width(run.problem)
-            parts.append(part)
+            who = {"problem": run.problem, "solver": run.solver, "seed": run.seed}
+            rows = {c: run.result.trace[c] for c in COLUMNS}
+            parts.append(pd.DataFrame(who | rows | {"width": self.width(run.problem)}))
         return pd.concat(parts, ignore_index=True)
 
     def table(self) -> Any:
-        """One row per problem and solver: status, gap, seconds, iterations, passes."""
-        words, numbers = ("problem", "solver", "status"), (
-            "gap", "seconds", "iterations", "passes", "kernels",
-        )  # fmt: skip
+        """Where each run ended.
+
+        Returns
+        -------
+        rich.table.Table
+            One row per run: status, gap, seconds, iterations, passes, kernels in use.
+        """
+        words = ("problem", "solver", "status")
+        numbers = ("gap", "seconds", "iterations", "passes", "kernels")
         found = plain_table("", words, numbers)
         for run in self.runs:
             trace = run.result.trace
-            last = [trace.last(c) for c in ("seconds", "iteration", "passes", "active")]
-            row = (f"{last[0]:.3g}", f"{last[1] + 1:.0f}", f"{last[2]:.1f}")
-            gap = f"{run.result.relative_gap:.1e}"
-            about = (run.problem, f"{run.solver}", run.result.status)
-            found.add_row(*about, gap, *row, f"{last[3]:.0f}")
+            found.add_row(
+                run.problem,
+                run.solver,
+                run.result.status,
+                f"{run.result.relative_gap:.1e}",
+                f"{trace.last('seconds'):.3g}",
+                f"{trace.last('iteration') + 1:.0f}",
+                f"{trace.last('passes'):.1f}",
+                f"{trace.last('active'):.0f}",
+            )
         return found
 
     def draw(self, path: str | os.PathLike | None = None) -> Any:
-        """Gap against seconds, iterations and passes, kernels and weights."""
+        """Gap against seconds, iterations and passes; kernels in use, and weights.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it; PNG and PDF where it has no ending.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         return draw(self, path)
 
     def save(self, folder: str | os.PathLike) -> list[str]:
-        """PDF, PNG, PGF (where there is LaTeX), CSV, a LaTeX table and a script."""
+        """Everything a paper needs of a race.
+
+        Parameters
+        ----------
+        folder : str or path
+            Made where it does not exist.
+
+        Returns
+        -------
+        list of str
+            What was written: the figure as PDF, PNG and PGF (where LaTeX is installed),
+            the traces as CSV, the table as LaTeX, and a script that draws the figure.
+        """
         return save(self, folder)
 
     def __str__(self) -> str:
@@ -169,11 +272,38 @@ def race(
     time_limit: float = 30.0,
     reference: bool | None = None,
 ) -> Race:
-    """Run solvers on the same problems by the same clock; see mklopt.tasks.race.
+    """Run solvers on the same problems, by the same clock; compilation is not timed.
 
-    problems: one, several, or several by name
-    seeds: for solvers that draw random numbers; the others run once
-    reference: solve a reference for the interval; by default for small problems
+    Parameters
+    ----------
+    problems : Problem, list of Problem, or dict of Problem
+        One, several, or several by name.
+    solvers : list of str
+        Names of solvers, see `mklopt list`.
+    seeds : list of int, default=(0,)
+        For solvers that draw random numbers; the others run once.
+    tol : float, default=1e-6
+        The certified relative gap at which a run ends.
+    time_limit : float, default=30
+        Seconds per run.
+    reference : bool, optional
+        Whether to solve a reference for the interval around f*; by default for small
+        problems.
+
+    Returns
+    -------
+    Race
+        It is printed as a table, drawn with `draw`, saved with `save`.
+
+    Raises
+    ------
+    ValueError
+        Where an argument is wrong, or no solver takes any of the problems.
+
+    Examples
+    --------
+    >>> found = mklopt.race(problem, ["analytic", "spg", "auto"])  # doctest: +SKIP
+    >>> found.save("figures/race")                                 # doctest: +SKIP
     """
     named = _named(problems)
     if isinstance(solvers, str) or not list(solvers):
@@ -214,12 +344,12 @@ def _named(problems: Any) -> dict[str, Problem]:
 
 
 def _alone(problem: Problem) -> Problem:
-    """The same problem on the same kernels, with a count and a memory of its own."""
+    """The same problem and kernels, with a cache and a count of passes of its own."""
     return problem.with_(grams=problem.grams.apart())
 
 
 def _warm_up(problem: Problem, solver: str) -> None:
-    """Compile what is compiled on first use, outside of the clock."""
+    """A short run that is not timed, so that everything is compiled afterwards."""
     solve(_alone(problem), solver, tol=1e-3, max_iter=3, time_limit=10.0)
 
 
@@ -241,7 +371,7 @@ def _interval(
     """lower ≤ f* ≤ upper from a reference and from every certificate there is."""
     found = [run.result.certificate for run in runs]
     lower, upper = max(c.lower for c in found), min(c.upper for c in found)
-    small = problem.grams.M * problem.grams.n**2 <= SMALL
+    small = problem.grams.M * problem.grams.n**2 <= REFERENCE_SIZE
     if small if reference is None else reference:
         known = exact(_alone(problem))
         lower, upper = max(lower, known.lower), min(upper, known.upper)

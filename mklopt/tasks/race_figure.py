@@ -54,7 +54,9 @@ def draw(race: Race, path: str | os.PathLike | None = None) -> Any:
         axes[3].step(trace["seconds"], trace["active"], where="post", **style)
     axes[3].set(xlabel="seconds", ylabel="kernels in use", ylim=(0, None))
     _weights(axes[4], min(runs, key=lambda run: run.time_to(race.tol)))
-    _profile(axes[5], race) if many else axes[5].set_visible(False)
+    if many:
+        _profile(axes[5], race)
+    axes[5].set_visible(many)
     title = runs[0].result.trace.about["problem"]
     short = re.sub(r"\d+\.\d{5,}", lambda long: f"{float(long[0]):.4g}", title)
     figure.suptitle(short, fontsize=9)

@@ -15,7 +15,15 @@ from mklopt import GramStack, Problem, reference
 from mklopt.formulations.group_lasso import GroupLasso
 from mklopt.formulations.lp_norm import LpNorm
 from mklopt.formulations.mixed_norm import VSKL
-from mklopt.reference.contract_problems import GRID, STORE, cells, load, wdbc_cells
+from mklopt.reference.contract_problems import (
+    FOLDER,
+    GRID,
+    STORE,
+    cells,
+    load,
+    wdbc_cells,
+)
+from tests.contract import make_references
 
 ALL = cells()
 FLOOR = 944  # may only grow: the number of contract cells with a stored reference
@@ -64,6 +72,33 @@ def test_a_stored_reference_for_another_problem_proves_nothing(tmp_path):
     store = reference.Store(tmp_path)
     store.path(second.problem()).write_text(json.dumps(body))
     assert store.load(second.problem()) is None
+
+
+@pytest.mark.parametrize("name", make_references.DRAWN)
+def test_kernels_that_are_drawn_again_are_those_stored(name, tmp_path):
+    """Labels and sizes to the bit; factors up to the sign of an eigenvector."""
+    make_references.save(tmp_path / f"{name}.npz", make_references.DRAWN[name]())
+    with (
+        np.load(tmp_path / f"{name}.npz") as new,
+        np.load(FOLDER / f"{name}.npz") as old,
+    ):
+        assert new.files == old.files
+        for key in new.files:
+            off = np.abs(np.abs(1.0 * new[key]) - np.abs(1.0 * old[key]))
+            assert np.max(off) <= (1.0 if key == "factors" else 0.0), key
+
+
+def test_a_reference_is_good_where_it_is_narrow(tmp_path, monkeypatch):
+    cell = next(wdbc_cells())
+    assert make_references.is_good(cell)
+    monkeypatch.setattr(make_references, "STORE", reference.Store(tmp_path))
+    monkeypatch.setattr(make_references, "cells", lambda: [cell])
+    assert not make_references.is_good(cell)
+    name, gap = make_references.solve_and_save(cell, 2e-9)
+    assert name == cell.name and 0 <= gap <= 1e-8 and make_references.is_good(cell)
+    (tmp_path / "0.json").write_text("{}")
+    assert make_references.remove_stale() == (1, 1)
+    assert make_references.is_good(cell) and not (tmp_path / "0.json").exists()
 
 
 SLICE = [c for i, c in enumerate(wdbc_cells()) if i % 7 == 3]

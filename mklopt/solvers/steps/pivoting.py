@@ -16,6 +16,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from ...formulations.derive.cones import call_clarabel
+
 Array = np.ndarray
 MAX_ROUNDS, PATIENCE = 100, 3
 ZERO = 1e-12
@@ -91,20 +93,14 @@ def _on_support(
 
 def _by_cones(H: Array, q: Array, E: Array, theta: Array) -> Array:
     """The same by an interior-point method; θ itself where that fails."""
-    import clarabel
-
     M, J = len(theta), len(E)
     scale = float(np.max(np.abs(q))) or 1.0
     A = sp.vstack([sp.csc_matrix(E), -sp.eye(M)], format="csc")
     b = np.append(np.ones(J), np.zeros(M))
-    cones = [clarabel.ZeroConeT(J), clarabel.NonnegativeConeT(M)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-12
-    settings.max_threads = 1
+    blocks = [("zero", J, 0.0), ("nonneg", M, 0.0)]
     P = sp.csc_matrix(np.triu(H) / scale)
-    found = clarabel.DefaultSolver(P, q / scale, A, b, cones, settings).solve()
-    z = np.maximum(np.array(found.x), 0.0)
+    found = call_clarabel(P, q / scale, A, b, blocks, 1e-12)
+    z = np.maximum(found.z, 0.0)
     z[z < 1e-9 * np.max(z, initial=0.0)] = 0.0
     sums = E @ z
     if not np.all(np.isfinite(z)) or not np.all(sums > 0):

@@ -8,7 +8,8 @@ import pytest
 import mklopt
 from mklopt import GramStack, Problem, one_vs_rest
 from mklopt.formulations import LpNorm
-from mklopt.tasks.one_vs_rest import kept
+from mklopt.formulations.losses.margin import Logistic
+from mklopt.tasks.one_vs_rest import binary_problems, kept
 
 rng = np.random.default_rng(2)
 X = rng.normal(size=(60, 3))
@@ -45,6 +46,15 @@ def test_any_solver_and_any_binary_loss():
     assert found.converged
     assert {r.problem.loss.name for r in found.results} == {"logistic"}
     assert not one_vs_rest(PROBLEM, max_iter=1, tol=0.0).converged
+
+
+def test_binary_problems_share_everything_but_labels_and_loss():
+    binary = binary_problems(PROBLEM, Logistic())
+    assert len(binary) == 3
+    for c, one in enumerate(binary):
+        np.testing.assert_array_equal(one.y, np.where(PROBLEM.y == c, 1.0, -1.0))
+        assert one.loss == Logistic() and one.grams is PROBLEM.grams
+        assert (one.C, one.formulation) == (PROBLEM.C, PROBLEM.formulation)
 
 
 @pytest.mark.parametrize(

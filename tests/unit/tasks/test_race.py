@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -74,25 +72,19 @@ def test_profiles_are_shares_of_problems_within_a_ratio():
         performance_profile([[np.nan]])
 
 
-def test_everything_a_paper_needs_is_saved_and_redrawn(found, tmp_path):
-    written = found.save(tmp_path)
-    wanted = {"race.pdf", "race.png", "traces.csv", "table.tex", "redraw.py"}
-    assert wanted <= set(written)
-    rows = found.to_frame()
-    assert len(rows) == sum(len(run.result.trace) for run in found.runs)
-    table = (tmp_path / "table.tex").read_text()
-    assert table.count(r"\\") == 1 + len(found.runs) and r"\begin{tabular}" in table
-    command = [sys.executable, "redraw.py"]
-    subprocess.run(command, cwd=tmp_path, check=True, env={"MPLBACKEND": "Agg"})
-    assert (tmp_path / "redrawn.pdf").stat().st_size > 2000
-
-
-def test_the_figure_shows_the_gaps(found):
-    axes = found.draw().axes
-    lines = {line.get_label(): line for line in axes[0].lines}
-    run = found.runs[0]
-    np.testing.assert_allclose(lines["analytic"].get_ydata(), run.result.trace["gap"])
-    assert axes[0].get_yscale() == "log" and axes[0].patches  # the grey band
+def test_times_are_means_over_seeds_and_tables_have_a_row_per_run(found):
+    times = found.times()
+    for i, name in enumerate(found.problems):
+        for j, solver in enumerate(found.solvers):
+            (run,) = [r for r in found.runs if (r.problem, r.solver) == (name, solver)]
+            assert times[i, j] == run.time_to(found.tol) < np.inf
+    assert np.all(found.times(tol=0.0) == np.inf)
+    table, frame = found.table(), found.to_frame()
+    assert [*table.columns[1].cells] == [run.solver for run in found.runs]
+    assert list(frame.columns[:3]) == ["problem", "solver", "seed"]
+    assert frame["width"].iloc[0] == found.width("easy")
+    shown = str(found)
+    assert "left out: lp_newton on easy" in shown and "converged" in shown
 
 
 def test_the_command_line_writes_the_same(tmp_path):

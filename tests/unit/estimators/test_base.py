@@ -1,0 +1,165 @@
+"""What all estimators share: samples, weights, kernels in use, docstrings."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mklopt
+from mklopt import kernels
+from mklopt.estimators.base import Bounds, Decision, MKLEstimator
+from mklopt.estimators.classifier import MKLClassifier
+from mklopt.estimators.regressor import MKLRegressor
+from mklopt.formulations import GroupLasso
+from tests.unit.estimators.samples import two_classes
+
+ESTIMATORS = [mklopt.MKLClassifier, mklopt.MKLClassifierCV, mklopt.MKLRegressor,
+              mklopt.MKLOneClass]  # fmt: skip
+
+
+# ---- docstrings ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_parameter_is_explained_once(estimator):
+    text = inspect.getdoc(estimator) or ""
+    parameters = text[text.index("Parameters\n") : text.index("Attributes\n")]
+    listed = [line.split(" : ")[0] for line in parameters.split("\n")
+              if line[:1].isalpha() and " : " in line]  # fmt: skip
+    assert listed == list(inspect.signature(estimator).parameters)
+    assert "{" not in text.replace('{"time_limit": 10}', "")
+
+
+def test_shared_entries_are_those_of_the_base_class():
+    entry = "tol : float, default=1e-6\n    The certified relative gap to stop at."
+    for estimator in (*ESTIMATORS, MKLEstimator):
+        assert entry in (inspect.getdoc(estimator) or "")
+
+
+# ---- samples and weights -------------------------------------------------------------
+
+
+def test_copies_are_merged_and_samples_without_weight_left_out():
+    X = np.array([[1.0], [2.0], [1.0], [3.0], [2.0]])
+    y = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
+    sample = MKLRegressor()._sample(X, y, [1.0, 2.0, 0.5, 0.0, 1.0])
+    np.testing.assert_array_equal(sample.X[:, 0], [1.0, 2.0, 2.0])
+    np.testing.assert_array_equal(sample.y, [0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(sample.weight, [1.5, 1.0, 2.0])
+    np.testing.assert_array_equal(sample.place, [0, 2, 0, -1, 1])
+    with pytest.raises(ValueError, match="negative"):
+        MKLRegressor()._sample(X, y, -np.ones(5))
+    with pytest.raises(ValueError, match="zero"):
+        MKLRegressor()._sample(X, y, np.zeros(5))
+
+
+def test_weights_multiply_C():
+    X, y = two_classes()
+    weight = 1.0 + np.arange(60) % 3
+    model = MKLClassifier(["linear"], C=2.0, tol=1e-3).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(np.sort(model.result_.problem.C), 2 * np.sort(weight))
+    same = MKLClassifier(["linear"], C=2.0, tol=1e-3).fit(X, y, np.full(60, 3.0))
+    assert same.result_.problem.C == 6.0
+
+
+def test_weights_and_copies_are_the_same_even_where_they_are_not_merged():
+    """Precomputed kernels are not merged: the two problems differ, not their answer."""
+    X, y = two_classes(30)
+    weight = np.random.default_rng(1).integers(0, 4, size=30)
+    K = np.moveaxis(kernels.gaussians([1, 3]).fit(X).grams().dense(), 0, -1)
+    again = np.repeat(np.arange(30), weight)
+    how: dict[str, Any] = dict(kernels="precomputed", tol=1e-10)
+    weighted = MKLClassifier(**how).fit(K, y, sample_weight=weight)
+    copied = MKLClassifier(**how).fit(K[np.ix_(again, again)], y[again])
+    expected = copied.decision_function(K[:, again])
+    np.testing.assert_allclose(weighted.decision_function(K), expected, atol=1e-4)
+    plain = MKLClassifier(**how).fit(K, y).decision_function(K)
+    assert np.max(np.abs(plain - expected)) > 1e-2
+
+
+# ---- prediction ----------------------------------------------------------------------
+
+
+def test_a_decision_takes_kernel_values_or_points():
+    rng = np.random.default_rng(0)
+    B, bias = rng.normal(size=(1, 4, 2)), np.array([0.5, -1.0])
+    given = Decision(B, bias, np.array([2]), np.array([0, 1, 3, 4]), None)
+    K = rng.normal(size=(3, 5, 3))  # 5 training points, the third without weight
+    expected = K[:, [0, 1, 3, 4], 2] @ B[0] + bias
+    np.testing.assert_allclose(given(K), expected)
+    X = rng.normal(size=(4, 2))
+    fitted = kernels.linear().fit(X)
+    listed = Decision(B, bias, np.array([0]), np.arange(4), fitted)
+    np.testing.assert_allclose(listed(X[:3]), X[:3] @ X.T @ B[0] + bias)
+
+
+def test_bounds_are_those_of_the_certificate():
+    X, y = two_classes()
+    model = MKLClassifier(["linear"], tol=1e-4).fit(X, y)
+    found, bounds = model.result_.certificate, model.certificate_
+    assert bounds == Bounds.of(model.result_)
+    assert (bounds.lower, bounds.upper) == (found.lower, found.upper)
+    assert bounds.relative_gap == found.relative_gap <= 1e-4
+    assert str(bounds).endswith("converged") and "≤ f* ≤" in str(bounds)
+
+
+def test_only_kernels_in_use_are_evaluated_at_prediction():
+    calls = []
+
+    def useful(A, B):
+        calls.append("useful")
+        return np.outer(A[:, 0], B[:, 0])
+
+    def useless(A, B):
+        calls.append("useless")
+        return 1e-3 * np.outer(A[:, 1], B[:, 1])
+
+    X, y = two_classes()
+    model = MKLClassifier([useful, useless], formulation="l1", normalize=None)
+    model.fit(X, y)
+    assert model.n_active_kernels_ == 1 and model.weights_[1] == 0
+    assert set(calls) == {"useful", "useless"}
+    calls.clear()
+    f = model.decision_function(X)
+    assert set(calls) == {"useful"}
+    places = np.unique(np.column_stack([X, y == "yes"]), axis=0)[:, 0]
+    cross = np.array([np.outer(X[:, 0], places), np.zeros((60, 60))])
+    np.testing.assert_allclose(f, model.result_.decision(cross))
+
+
+def test_no_kernel_in_use_is_the_bias_alone():
+    X, y = two_classes()
+    model = MKLClassifier(formulation=GroupLasso(), C=1e-6, solver="spicy").fit(X, y)
+    assert model.n_active_kernels_ == 0
+    assert len(set(model.decision_function(X))) == 1
+
+
+# ---- kernels -------------------------------------------------------------------------
+
+
+def test_columns_are_numbers_names_slices_or_masks():
+    X, y = two_classes()
+    frame = pd.DataFrame(X, columns=["age", "size", "colour"])
+    ways = [
+        (X, ([0, 2], "gaussian(2)")),
+        (X, ([0, -1], "gaussian(2)")),
+        (X, (slice(0, 3, 2), "gaussian(2)")),
+        (X, ([True, False, True], "gaussian(2)")),
+        (frame, (["age", "colour"], "gaussian(2)")),
+    ]
+    found = [MKLClassifier([k]).fit(A, y).decision_function(A) for A, k in ways]
+    for f in found[1:]:
+        np.testing.assert_array_equal(f, found[0])
+    model = MKLClassifier([(0, "linear on single"), "constant"], normalize=None)
+    assert model.fit(X, y).kernel_names_ == ["x[0]: linear on x0", "constant"]
+
+
+def test_the_usual_family_does_not_depend_on_units():
+    X, y = two_classes()
+    small, large = (MKLClassifier().fit(s * X, y) for s in (1e-3, 1e3))
+    f, g = small.decision_function(1e-3 * X), large.decision_function(1e3 * X)
+    np.testing.assert_allclose(f, g, atol=1e-2)
