@@ -33,7 +33,7 @@ from ..util.moved import MODULES
 PACKAGE = __name__.split(".")[0]
 # They draw, print, or say where names live: no number depends on them.
 NO_NUMBER = """
-plots run.progress util.latex util.moved util.style util.tables
+plots run.progress util.latex util.moved util.style
 campaign.fingerprint campaign.report campaign.screen claims.page
 """
 LEFT_OUT = {PACKAGE, *(f"{PACKAGE}.{name}" for name in NO_NUMBER.split())}

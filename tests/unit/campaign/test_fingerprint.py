@@ -12,6 +12,11 @@ import pytest
 from mklopt.campaign.fingerprint import LEFT_OUT, SCANNED, closure, digest, fingerprint
 
 ROOT = Path(__file__).resolve().parents[3]
+NEEDED = """
+solvers.spicy solvers.ufo solvers.machines.svm solvers.steps.epochs
+formulations.lp_norm formulations.mixed_prox grams.loops judge.verdict
+formulations.losses.pointwise reference.exact reference.contract_problems
+"""
 SOURCE = '''"""What it does."""
 
 TOL = 1e-6  # relative
@@ -45,12 +50,7 @@ def test_code_counts(old, new):
 
 def test_everything_that_a_run_needs_is_in_its_closure():
     found = set(closure("mklopt.campaign.job"))
-    for name in """
-        solvers.spicy solvers.ufo solvers.machines.svm solvers.steps.epochs
-        formulations.lp_norm formulations.mixed_prox grams.loops judge.verdict
-        formulations.losses.pointwise reference.exact reference.contract_problems
-    """.split():
-        assert f"mklopt.{name}" in found
+    assert {f"mklopt.{name}" for name in NEEDED.split()} <= found
     assert not found & LEFT_OUT
     for name in ("cli", "plots", "tasks", "estimators", "claims", "gmkl"):
         assert not [m for m in found if m.startswith(f"mklopt.{name}")]
@@ -60,9 +60,9 @@ def test_every_module_that_a_run_loads_is_in_its_closure():
     """What Python itself has imported after a run, in a process of its own."""
     code = """
 import sys, tempfile, pathlib
-from mklopt.campaign.job import Certification as Campaign, Choice as Selection
-chosen = Selection(data=frozenset({"small"}), losses=frozenset({"hinge", "squared"}),
-                   formulations=frozenset({"BlockL1"}), quick=True)
+from mklopt.campaign.job import Campaign, Selection
+chosen = Selection(data=frozenset({"small"}), loss=frozenset({"hinge", "squared"}),
+                   formulation=frozenset({"BlockL1"}), quick=True)
 rows = list(Campaign(tempfile.mkdtemp(), chosen).run())
 assert len(rows) > 5 and all(row.holds for row in rows)
 print(*(name for name in sys.modules if name.startswith("mklopt")))

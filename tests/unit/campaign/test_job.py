@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from mklopt.campaign import job as certification
-from mklopt.campaign.job import REFERENCE, Certification, Choice, covering, thinned
+from mklopt.campaign.job import REFERENCE, Campaign, Selection, covering, thinned
 from mklopt.certificates.checker import check
 from mklopt.cli import main
 from mklopt.formulations import formulations, losses_by_name
@@ -54,11 +54,11 @@ PARTS = (
 
 @pytest.fixture(scope="module")
 def everything():
-    return Choice().runs(Path("nowhere"))
+    return Selection().runs(Path("nowhere"))
 
 
 def test_quick_covers_every_solver_formulation_loss_and_C(everything):
-    quick = Choice(quick=True).runs(Path("nowhere"))
+    quick = Selection(quick=True).runs(Path("nowhere"))
     assert len(quick) < len(everything) / 8
     assert {run.solver for run in quick} == {*solvers(), REFERENCE}
     for name in solvers():
@@ -86,7 +86,7 @@ def test_a_thinned_curve_keeps_both_ends():
         trace.append(
             **dict.fromkeys(COLUMNS, 1 / 3) | {"iteration": i, "gap": 1 / (i + 1)}
         )
-    curve = thinned(trace, most=20)
+    curve = thinned(trace, points=20)
     assert curve["iteration"][0] == 0 and curve["iteration"][-1] == 999
     assert len(curve["gap"]) <= 20 and curve["gap"][-1] == 0.001
     assert curve["seconds"][0] == 0.3333
@@ -142,12 +142,12 @@ def test_other_code_is_run_again(tmp_path, monkeypatch):
 @pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
 def test_other_backends_find_the_same(tmp_path, backend):
     """Threads share kernels, neither counts nor memory; processes return lists."""
-    chosen = Choice(
-        solvers=frozenset({"hessian"}), data=frozenset({"small"}),
-        formulations=frozenset({"BlockL1"}),
+    chosen = Selection(
+        solver=frozenset({"hessian"}), data=frozenset({"small"}),
+        formulation=frozenset({"BlockL1"}),
     )  # fmt: skip
-    plain = Certification(tmp_path / "plain", chosen)
-    other = Certification(tmp_path / backend, chosen)
+    plain = Campaign(tmp_path / "plain", chosen)
+    other = Campaign(tmp_path / backend, chosen)
     found = [list(job.run(jobs, how)) for job, jobs, how in (
         (plain, 1, "loky"), (other, 2, backend))]  # fmt: skip
     one, two = ({r.id: (r.gap, r.passes, r.holds) for r in rows} for rows in found)
@@ -269,8 +269,8 @@ def wait_for(process: subprocess.Popen, folder: Path, rows: int) -> None:
 )
 def test_killed_at_any_moment_it_goes_on_with_every_finished_row(tmp_path, times, jobs):
     rng = np.random.default_rng(times)
-    choice = Choice(solvers=frozenset({"hessian"}), data=frozenset({"small"}))
-    total = len(choice.runs(tmp_path))
+    selection = Selection(solver=frozenset({"hessian"}), data=frozenset({"small"}))
+    total = len(selection.runs(tmp_path))
     kept: list[bytes] = []
     for _ in range(times):
         process = started(tmp_path, *SMALL, jobs=jobs)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from mklopt.campaign.job import Certification, Choice
+from mklopt.campaign.job import Campaign, Selection
 from mklopt.campaign.ledger import Row
 from mklopt.campaign.report import html
 
@@ -30,13 +30,13 @@ NASTY = '</script><script>document.title = "taken"</script><!-- & "quoted" \u202
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory) -> list[Row]:
     """Real rows: three solvers on two losses, and copies with other verdicts."""
-    choice = Choice(
-        solvers=frozenset({"hessian", "analytic", "smo_mkl"}),
-        losses=frozenset({"hinge", "squared"}),
-        formulations=frozenset({"BlockL1", "LpNorm"}),
+    selection = Selection(
+        solver=frozenset({"hessian", "analytic", "smo_mkl"}),
+        loss=frozenset({"hinge", "squared"}),
+        formulation=frozenset({"BlockL1", "LpNorm"}),
         data=frozenset({"small"}),
     )
-    job = Certification(tmp_path_factory.mktemp("certify"), choice)
+    job = Campaign(tmp_path_factory.mktemp("certify"), selection)
     found = list(job.run(1))
     bad = replace(found[0], id="bad", holds=False, reason=NASTY, solver="broken")
     proved = replace(found[1], id="proved", certificate="certificates/proved.cert")
