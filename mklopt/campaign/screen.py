@@ -12,15 +12,7 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    track,
-)
+from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, track
 from rich.table import Table
 
 from ..util.tables import mark
@@ -65,15 +57,8 @@ def watch(
     rows: Iterable[Row], finished: list[Row], total: int, console: Console
 ) -> None:
     """Show rows as they come, on top of those that were there before."""
-    bar = Progress(
-        TextColumn("certify"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    bar = Progress(*columns, TimeElapsedColumn(), console=console)
     task = bar.add_task("certify", total=total, completed=len(finished))
     found = list(finished)
     with Live(console=console, refresh_per_second=4, transient=True) as live:
@@ -102,20 +87,12 @@ def recompute_everything(
 ) -> bool:
     """Compute the numbers of a folder again; True when all are what they were."""
     console, audit = console or Console(), Audit(folder, files)
-    complaints = track(
-        audit.complaints(),
-        "verify",
-        len(audit.rows),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    wrong = 0
-    for found in complaints:
+    wrong, count, quiet = 0, len(audit.rows), not console.is_terminal
+    complaints = audit.complaints()
+    for found in track(complaints, "verify", count, console=console, disable=quiet):
         wrong += bool(found)
         for complaint in found:
             console.print(f"[bold red]refused[/]: {escape(complaint)}")
-    count = len(audit.rows)
     proved = sum(bool(row.certificate) for row in audit.rows)
     said = f"{count - wrong} of {count} rows are what their points say"
     said += f"; {proved} certificates were checked in exact arithmetic"

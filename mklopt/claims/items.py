@@ -290,8 +290,7 @@ class Claim(Item):
             raise TypeError(f"{self.name} returned {found!r}; return a Finding")
         return found
 
-    def __call__(self, scale: Scale, wrong: bool = False) -> Finding:
-        return self.check(scale, wrong)
+    __call__ = check
 
 
 class Figure(Item):

@@ -23,18 +23,7 @@ from threadpoolctl import threadpool_limits
 from ..data.datasets import DataNotFound
 from ..util import style
 from ..util.files import write_whole
-from .items import (
-    CONTRARY,
-    ROOT,
-    Claim,
-    Figure,
-    Item,
-    Paper,
-    Scale,
-    Study,
-    load,
-    used_by,
-)
+from .items import CONTRARY, ROOT, Claim, Figure, Item, Paper, Scale, load, used_by
 from .page import write_page, write_sheet
 
 WORK = ".work"  # inside the folder of results: what an interrupted run left
@@ -97,7 +86,7 @@ def _performed(item: Item, scale: Scale, results: Path, outcome: Outcome) -> Out
     found, studies = used_by(item, scale)
     if isinstance(item, Figure):
         style.write(found, results / item.paper / "results/figures" / item.name)
-    elif not isinstance(item, Study):
+    elif outcome.kind == "sheet":
         write_sheet(found, results / item.paper / "results/tables" / item.name)
     return replace(outcome, studies=tuple(studies))
 
@@ -111,8 +100,8 @@ def _checked(item: Claim, scale: Scale, outcome: Outcome) -> Outcome:
     outcome = replace(outcome, **asdict(found), studies=tuple(studies))
     if item.wrong is not None and found.verdict in CONTRARY:
         other = item.check(scale, wrong=True)
-        wrong = {"contrary": other.verdict, "contrary_evidence": other.evidence}
-        outcome = replace(outcome, **wrong)
+        said = other.evidence
+        outcome = replace(outcome, contrary=other.verdict, contrary_evidence=said)
     if path is not None:
         write_whole(path, json.dumps(asdict(outcome), ensure_ascii=False).encode())
     return outcome
@@ -166,11 +155,11 @@ def _run_all(
     from joblib import Parallel, delayed, parallel_config
 
     found: list[Outcome] = []
-    bar = {"console": console, "transient": True, "disable": not console.is_terminal}
+    count, quiet = len(items), not console.is_terminal
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(jobs, return_as="generator_unordered")
         done = pool(delayed(perform)(i.paper, i.name, scale, home) for i in items)
-        for outcome in track(done, "papers", len(items), **bar):
+        for outcome in track(done, "papers", count, console=console, disable=quiet):
             found.append(outcome)
             console.print(_line(outcome))
     return found

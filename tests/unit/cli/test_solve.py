@@ -82,7 +82,7 @@ def test_what_is_not_reached_has_another_exit_code(files):
     "words, said",
     [
         (["sonarr"], "did you mean sonar"),
-        (["missing.npz"], "missing.npz cannot be read"),
+        (["missing.npz"], "missing.npz cannot be used"),
         (["notes.txt"], "a file of your own ends in .npz"),
         (["wdbc", "--formulation", "lq"], "formulation 'lq' is not known"),
         (["wdbc", "--formulation", "lp:q=2"], "argument 'q'; it takes p"),
