@@ -224,11 +224,6 @@ class Item:
         return " ".join((self.run.__doc__ or "").split())
 
     @property
-    def line(self) -> int:
-        """Where the function begins in its file."""
-        return inspect.unwrap(self.run).__code__.co_firstlineno
-
-    @property
     def fingerprint(self) -> str:
         """Of the file that the item is in, and of all code it imports."""
         return fingerprint(self.run.__module__)
@@ -450,7 +445,7 @@ def load(key: str) -> Paper:
         importlib.import_module(f"papers.{key}.{path.stem}")
     title, _, about = (home.__doc__ or "").strip().partition("\n")
     mine = [item for (paper, _), item in _ITEMS.items() if paper == key]
-    mine.sort(key=lambda item: (inspect.getfile(item.run), item.line))
+    mine.sort(key=lambda item: inspect.getfile(item.run))
 
     def kind(which: type[Kind]) -> dict[str, Kind]:
         return {item.name: item for item in mine if isinstance(item, which)}

@@ -26,13 +26,11 @@ from .words import listed, usage_errors
     "export-benchopt", epilog="Example: mklopt export-benchopt benchmark_mkl"
 )
 @click.argument("folder")
-@click.option(
-    "--solvers", default="", help="Solver names, separated by commas; default: all."
-)
-def command(folder: str, solvers: str) -> None:
+@click.option("--solvers", help="Names, separated by commas.  [default: all]")
+def command(folder: str, solvers: str | None) -> None:
     """Write the files of a benchmark for the program benchopt."""
     with usage_errors():
-        written = export(folder, listed(solvers))
+        written = export(folder, listed(solvers or ""))
     click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
 
 

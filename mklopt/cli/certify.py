@@ -68,8 +68,7 @@ def command(
 
     The results go to one folder: rows.jsonl (one line per run, written when it ends),
     summary.md and report.html. After an interruption the same command continues where
-    it stopped. Exit code 0: all runs hold what the solvers promise, 1: some do not, 2:
-    usage error.
+    it stopped. Exit code 0: every solver kept its promises, 1: not, 2: usage error.
     """
     from ..campaign.job import REFERENCE, Campaign, NoBackend, Selection
     from ..campaign.screen import certify_everything

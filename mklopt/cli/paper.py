@@ -16,11 +16,11 @@ from .words import JOBS, usage_errors
 @click.option(
     "--quick/--full",
     default=True,
-    help="Sizes for a laptop (the default), or those of the paper.",
+    help="Sizes for a laptop, or those of the paper.",
 )
 @click.option("--tiny", is_flag=True, help="Smallest sizes, to see that all runs.")
 @click.option("--seed", default=0, help="Of all random numbers.")
-@click.option("--out", help="Folder for pages and results.")
+@click.option("--out", help="Folder for the results.  [default: papers/]")
 @JOBS
 def command(
     key: str, quick: bool, tiny: bool, seed: int, out: str | None, jobs: int
@@ -30,8 +30,8 @@ def command(
     KEY names a paper (see `mklopt list`), or is `all`. Writes README.md with the claims
     and their verdicts, and results/ with figures (PNG, PDF), their data (CSV) and
     tables (LaTeX). After an interruption the same command continues where it stopped.
-    Exit code 0: everything ran, and every check failed on a wrong statement, as it
-    must; 1: not; 2: usage error.
+    Exit code 0: everything ran, and every check refutes a wrong statement, as it must,
+    1: not, 2: usage error.
     """
     from ..claims.items import known
     from ..claims.run import run_papers

@@ -20,7 +20,7 @@ from .words import AS_JSON, echo_json, listed, problem_options, usage_errors
     "--data",
     multiple=True,
     required=True,
-    help="Data set or FILE.npz; can be repeated.",
+    help="Data set or FILE.npz (repeatable).",
 )
 @click.option("--solvers", required=True, help="Solver names, separated by commas.")
 @problem_options

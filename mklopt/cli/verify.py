@@ -15,9 +15,7 @@ from .words import echo_json, usage_errors
     epilog="Examples: mklopt verify sonar.cert, mklopt verify certify-out",
 )
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option(
-    "--data", multiple=True, help="FILE.npz that the folder is about; can be repeated."
-)
+@click.option("--data", multiple=True, help="FILE.npz that was certified (repeatable).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (for a file only).")
 def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
     """Check a certificate file in exact arithmetic.

@@ -56,7 +56,9 @@ JOBS = click.option(
     "--jobs", type=click.IntRange(1), default=2, help="Number of processes."
 )
 PROBLEM_OPTIONS = (
-    click.option("--kernels", help="Kernels, such as 'gaussian(3) on single,linear'."),
+    click.option(
+        "--kernels", help="Such as 'gaussian(1),gaussian(3) on single,linear'."
+    ),
     click.option("--normalize", default="spherical", help="Normalization, or `none`."),
     click.option("--formulation", default="lp:p=2", help="The regularizer."),
     click.option("--loss", help="The loss; by default one that fits the labels."),
