@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mklopt.campaign.job import Campaign, Run
 from mklopt.cli import main
 
 TINY = ("--solver", "hessian", "--loss", "hinge", "--formulation", "BlockL1")
@@ -20,6 +21,11 @@ def certify(*arguments: str, code: int = 0) -> str:
     assert isinstance(done.exception, SystemExit | None), done.exception
     assert done.exit_code == code, done.output
     return done.output
+
+
+def started(*_: object) -> None:
+    """In place of a method: a mistake would start every run there is."""
+    pytest.fail("it was taken for a campaign, and started")
 
 
 def solvers_of(folder: Path) -> list[str]:
@@ -41,6 +47,7 @@ def solvers_of(folder: Path) -> list[str]:
     ],
 )
 def test_wrong_input_gets_one_clear_sentence(tmp_path, arguments, words, monkeypatch):
+    monkeypatch.setattr(Run, "row", started)
     monkeypatch.chdir(tmp_path)
     assert words in certify(*arguments, code=2)
 
@@ -61,7 +68,8 @@ def test_wrong_input_gets_one_clear_sentence(tmp_path, arguments, words, monkeyp
         ("a = " + "[" * 5000, "is not a TOML file"),
     ],
 )
-def test_a_wrong_config_gets_one_clear_sentence(tmp_path, text, words):
+def test_a_wrong_config_gets_one_clear_sentence(tmp_path, text, words, monkeypatch):
+    monkeypatch.setattr(Campaign, "run", started)
     path = tmp_path / "job.toml"
     path.write_text(text)
     done = CliRunner().invoke(main, ["certify", "--config", str(path)])
