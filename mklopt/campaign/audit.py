@@ -3,9 +3,9 @@
 A run leaves its row and, in points/, the point and the trace that the row speaks of.
 Here the point is certified afresh and judged by the reference anew; the derived dual of
 a reference is solved anew; the certificate, where there is one, is checked in exact
-arithmetic. Each number must be what the row states, up to the rounding of sums whose
-order is another on another machine. Rows of other code are left out: it may have meant
-something else by its numbers.
+arithmetic. Each number must be what the row states, up to the rounding of sums, whose
+order depends on the processor. Rows of other code are left out: its numbers may have
+meant something else.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 
 from ..certificates.checker import Refused, check
 from ..judge.verdict import ROUNDING
-from ..reference.contract_problems import Cell, cells
+from ..reference.contract_problems import Cell
 from ..run.result import Result
 from .fingerprint import fingerprint
-from .job import REFERENCE, Derived, Run, point_of
+from .job import REFERENCE, ReferenceRun, Run, point_of
 from .ledger import Ledger, Row
-from .problems import own_cells
+from .problems import problems_by_name
 
-NOT_A_NUMBER = {"id", "code", "reason", "certificate"}
-SCALED = {"primal", "dual", "lower", "upper", "reference_lower", "reference_upper"}
-LOOSE = {"weight_error": 1e-8}  # a power of numbers that are rounded
+NOT_COMPUTED = {"id", "code", "reason", "certificate"}
+VALUES = {"primal", "dual", "lower", "upper", "reference_lower", "reference_upper"}
+ALLOWED = {"weight_error": 1e-8}  # a power of numbers that are rounded
 SOLVED_ANEW = {"reference_lower", "reference_upper", "above", "below"}
 
 
@@ -35,15 +35,16 @@ class Audit:
 
     def __init__(self, folder: Path, files: Iterable[str] = ()):
         if not (folder / "rows.jsonl").is_file():
-            raise ValueError(f"{folder} has no rows.jsonl: it is not of mklopt certify")
-        found = [*cells(), *(c for name in files for c in own_cells(Path(name)))]
-        self.folder, self.cells = folder, {cell.name: cell for cell in found}
+            raise ValueError(
+                f"{folder} has no rows.jsonl; give a folder that mklopt certify wrote"
+            )
+        self.folder, self.cells = folder, problems_by_name(files)
         known = Ledger(folder / "rows.jsonl").rows.values()
         self.rows = [row for row in known if row.code == fingerprint()]
         self.other = len(known) - len(self.rows)
 
     def complaints(self) -> Iterator[list[str]]:
-        """For each row what is wrong with it, which should be nothing."""
+        """For each row the list of what is wrong with it, which should be empty."""
         for row in self.rows:
             found = [*self._of_numbers(row), *self._of_certificate(row)]
             yield [f"{row.solver} on {row.cell}: {what}" for what in found]
@@ -59,7 +60,7 @@ class Audit:
             yield from self._compared(row, cell)
 
     def _compared(self, row: Row, cell: Cell) -> Iterator[str]:
-        kind = Derived if row.solver == REFERENCE else Run
+        kind = ReferenceRun if row.solver == REFERENCE else Run
         run = kind(row.solver, cell, row.tol, 0.0, self.folder.absolute())
         path = point_of(self.folder, row.id if row.id.isalnum() else "none")
         try:
@@ -69,7 +70,7 @@ class Audit:
             return
         again = asdict(Row.parse(Row(**again).line()))  # as a row can state it
         for name, stated in asdict(row).items():
-            if name not in NOT_A_NUMBER and not _same(row, name, stated, again[name]):
+            if name not in NOT_COMPUTED and not _same(row, name, stated, again[name]):
                 yield f"{name} is {stated} in its row and {again[name]} computed again"
 
     def _of_certificate(self, row: Row) -> Iterator[str]:
@@ -87,9 +88,9 @@ class Audit:
 def _same(row: Row, name: str, stated: Any, again: Any) -> bool:
     if not isinstance(stated, float) or not isinstance(again, float):
         return bool(stated == again)
-    allowed = LOOSE.get(name, ROUNDING)
+    allowed = ALLOWED.get(name, ROUNDING)
     if row.solver == REFERENCE and name in SOLVED_ANEW:
         allowed = row.tol
-    if name in SCALED:
+    if name in VALUES:  # errors are relative
         allowed *= abs(row.upper or 0.0)
     return abs(stated - again) <= allowed

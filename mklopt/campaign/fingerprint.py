@@ -1,10 +1,19 @@
 """What decides a cached result: a hash of the code that can change it.
 
-A result depends on the module that computed it and on all that this module imports,
-directly or not (imports inside functions included, those for type checkers left out).
-Rooms that are scanned for plug-ins count as a whole. Each file is hashed as its syntax
-tree without docstrings: a comment voids nothing. Modules that only draw or print are
-left out, so that a new colour does not void hours of runs.
+A result depends on the module that computed it and on everything that this module
+imports, directly or not:
+
+    imports       at the top of a file and inside functions; those that only a type
+                  checker sees do not count
+    public names  `mklopt.solve`, after `import mklopt`, counts as the module that
+                  `solve` lives in, and `mklopt/__init__.py` itself does not count
+    plug-ins      rooms that are scanned for new files count as a whole
+    data          files that a module reads from the package count byte by byte
+    versions      of Python and of the packages that compute
+
+Each file is hashed as its syntax tree without docstrings: a comment voids nothing.
+Modules that only draw or print are left out, so that a new colour does not void hours
+of runs. Files are found by name and are not executed.
 """
 
 from __future__ import annotations
@@ -13,64 +22,84 @@ import ast
 import hashlib
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+
+from ..util.moved import MODULES
 
 PACKAGE = __name__.split(".")[0]
-ONLY_SHOWN = {  # no number depends on them
-    f"{PACKAGE}.{name}"
-    for name in (
-        *("plots", "run.progress", "util.latex", "util.moved", "util.style"),
-        *("util.tables", "campaign.report", "campaign.screen", "claims.page"),
-    )
-}
+# They draw, print, or say where names live: no number depends on them.
+NO_NUMBER = """
+plots run.progress util.latex util.moved util.style
+campaign.fingerprint campaign.report campaign.screen claims.page
+"""
+LEFT_OUT = {PACKAGE, *(f"{PACKAGE}.{name}" for name in NO_NUMBER.split())}
 SCANNED = {  # every file there may register something
     f"{PACKAGE}.{name}" for name in ("formulations", "formulations.losses", "solvers")
 }
-NUMERICAL = (
-    *("clarabel", "cvxpy", "ecos", "highspy", "llvmlite", "numba", "numpy", "osqp"),
-    *("pandas", "scikit-learn", "scipy", "scs", "sympy"),
-)
+READ = {  # folders beside a module, with files that it reads
+    f"{PACKAGE}.reference.contract_problems": "stored"
+}
+NUMERICAL = """
+clarabel cvxpy ecos highspy llvmlite numba numpy osqp pandas scikit-learn scipy scs
+sympy
+"""
+FOR_TYPES = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 @cache
 def fingerprint(root: str = f"{PACKAGE}.campaign.job") -> str:
-    """Of a module, all code it imports, and the versions of numerical packages."""
+    """Twelve digits for a module, all it imports and reads, and the versions."""
     h = hashlib.sha256(repr(sys.version_info[:2]).encode())
-    for name in NUMERICAL:
+    for name in NUMERICAL.split():
         h.update(f"{name} {_version(name)}\n".encode())
-    for module in closure(root):
-        h.update(f"{module} {digest(_source(module))}\n".encode())
+    for module, file in sorted(closure(root).items()):
+        h.update(f"{module} {digest(file.read_text('utf-8'))}\n".encode())
+        if module in READ:
+            for path in sorted((file.parent / READ[module]).iterdir()):
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                h.update(f"{path.name} {content}\n".encode())
     return h.hexdigest()[:12]
 
 
-def closure(root: str) -> list[str]:
-    """The modules that can change what a module computes, itself included."""
-    found, left = set(), [root]
+def closure(root: str) -> dict[str, Path]:
+    """The modules that can change what a module computes, itself included; files.
+
+    Followed are imports of this package, and of the one that the module belongs to.
+    """
+    ours = {PACKAGE, root.split(".")[0]}
+    found: dict[str, Path] = {}
+    left = [root]
     while left:
         module = left.pop()
-        if module not in found and module not in ONLY_SHOWN:
-            found.add(module)
-            left += _imported(module, root.split(".")[0])
-    return sorted(found)
+        module = MODULES.get(module, module)  # it may be an old name
+        if module in LEFT_OUT or module in found or module.split(".")[0] not in ours:
+            continue
+        file = _file(module)
+        if file is None:
+            continue
+        found[module] = file
+        parent = module.rpartition(".")[0]  # a package runs before its modules
+        package = module if file.name == "__init__.py" else parent
+        left += [parent, *_imported(package, file.read_text("utf-8"))]
+        if module in SCANNED:
+            scanned = pkgutil.iter_modules([str(file.parent)])
+            left += [f"{module}.{info.name}" for info in scanned]
+    return found
 
 
+@cache
 def digest(source: str) -> str:
     """A hash of what a file does: its syntax tree without docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_text(body[0]):
-            del body[0]
+        match getattr(node, "body", None):
+            case [ast.Expr(ast.Constant(str())), *_]:
+                del node.body[0]  # type: ignore[attr-defined]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-
-
-def _is_text(node: ast.stmt) -> bool:
-    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return constant and isinstance(node.value.value, str)  # type: ignore[attr-defined]
 
 
 def _version(name: str) -> str:
@@ -80,56 +109,59 @@ def _version(name: str) -> str:
         return "none"
 
 
-def _source(module: str) -> str:
-    spec = find_spec(module)
-    assert spec is not None and spec.origin is not None, module
-    with open(spec.origin, encoding="utf-8") as file:
-        return file.read()
+def _file(module: str) -> Path | None:
+    """Where a module lies; None for what is no module, or a folder without code."""
+    top, *parts = module.split(".")
+    spec = find_spec(top)
+    for folder in (spec and spec.submodule_search_locations) or []:
+        path = Path(folder, *parts)
+        for file in (path / "__init__.py", path.with_name(f"{path.name}.py")):
+            if file.is_file():
+                return file
+    return None
 
 
-def _imported(module: str, top: str) -> Iterator[str]:
-    """Modules of this package, and of the one it serves, that a module imports."""
-    if "." in module:
-        yield module.rpartition(".")[0]  # a package runs before its modules
-    if module in SCANNED:
-        path = import_module(module).__path__
-        yield from (f"{module}.{info.name}" for info in pkgutil.iter_modules(path))
-    if module == PACKAGE:
-        return  # it only says where names live, see _named
-    is_package = getattr(find_spec(module), "submodule_search_locations", None)
-    home = module if is_package else module.rpartition(".")[0]
-    for node in _statements(ast.parse(_source(module))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-            yield from (n for n in names if n.split(".")[0] in (PACKAGE, top))
-            if PACKAGE in names:
-                yield from import_module(PACKAGE).HOMES.values()
-        else:
-            yield from _named(node, home, top)
+@cache
+def _imported(package: str, source: str) -> list[str]:
+    """What a file of a package imports: modules, and names that may be modules."""
+    tree = ast.parse(source)
+    found = []
+    for node in _imports(tree):
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                found.append(alias.name)
+                top, *inside = alias.name.split(".")
+                if top == PACKAGE and not (inside and alias.asname):
+                    found += map(_home, _used(tree, alias.asname or PACKAGE))
+            else:
+                base = resolve_name("." * node.level + (node.module or ""), package)
+                public = base == PACKAGE
+                name = _home(alias.name) if public else f"{base}.{alias.name}"
+                found += [base, name]
+    return found
 
 
-def _statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """The imports that run: not those for type checkers alone."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
-            yield from _statements(node)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in FOR_TYPES:
+            yield from _imports(ast.Module(node.orelse, []))
+        else:
+            yield from _imports(node)
 
 
-def _named(node: ast.ImportFrom, home: str, top: str) -> Iterator[str]:
-    """The modules that `from … import …` loads."""
-    parts = home.split(".")[: len(home.split(".")) - (node.level - 1)]
-    base = ".".join(parts) if node.level else ""
-    module = ".".join(filter(None, (base, node.module)))
-    if module.split(".")[0] not in (PACKAGE, top):
-        return
-    yield module
-    homes = import_module(PACKAGE).HOMES
-    for alias in node.names:
-        if module == PACKAGE and alias.name in homes:
-            yield homes[alias.name]
-        elif find_spec(module).submodule_search_locations is not None:  # type: ignore
-            name = f"{module}.{alias.name}"
-            if find_spec(name) is not None:
-                yield name
+def _used(tree: ast.AST, bound: str) -> Iterable[str]:
+    """The names that a file takes from the package, which it knows by a name."""
+    nodes = list(ast.walk(tree))
+    uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == bound]
+    owners = [(n.value, n.attr) for n in nodes if isinstance(n, ast.Attribute)]
+    taken = [name for owner, name in owners if owner in uses]
+    # Used in another way, such as getattr(package, name), it may be any name.
+    return taken if len(taken) == len(uses) else sys.modules[PACKAGE].HOMES
+
+
+def _home(name: str) -> str:
+    """The module that a name of the package lives in, or that it is."""
+    return sys.modules[PACKAGE].HOMES.get(name, f"{PACKAGE}.{name}")

@@ -15,7 +15,6 @@ loss.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
@@ -24,7 +23,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -36,7 +36,7 @@ from .. import reference
 from ..certificates.certificate import Certificate
 from ..judge.verdict import Verdict, judge_run
 from ..problem import Problem
-from ..reference.contract_problems import STORE, Cell, cells
+from ..reference.contract_problems import STORE, Cell
 from ..reference.store import Store
 from ..run.loop import solve
 from ..run.result import Result
@@ -46,11 +46,15 @@ from ..solvers import solvers
 from ..util.tables import shown
 from .fingerprint import fingerprint
 from .ledger import COLUMNS, Ledger, Row
-from .problems import own_cells
+from .problems import problems_by_name
 
-AGREEMENT = 1e-8  # of the reference with its derived dual
+AGREEMENT = 1e-8  # of the reference with its derived dual, relative
 REFERENCE = "reference"  # its name among the solvers
-POINTS = 40  # of a curve, at the most
+REFERENCE_TOL = 2e-9  # of references that are not stored
+MAX_CURVE_POINTS = 40
+# A busy processor must not change a verdict: runs are limited in processor time. The
+# clock on the wall stops only a run that waits for something.
+WALL_PER_PROCESSOR_SECOND = 20
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Run:
 
     @property
     def id(self) -> str:
+        """What a cached row is found by: code, problem, solver, promise and limit."""
         parts = [fingerprint(), self.cell.name, self.solver, self.tol, self.limit]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
@@ -77,8 +82,7 @@ class Run:
 
     def row(self) -> Row:
         """Run it; whatever it does becomes a row."""
-        problem = self.cell.problem()
-        problem = problem.with_(grams=problem.grams.apart())  # its own count of passes
+        problem = _with_own_counts(self.cell.problem())
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what counts is the certificate
@@ -88,6 +92,7 @@ class Run:
             return self._row(problem, Verdict(False, reason[:500]))
 
     def judged(self, problem: Problem) -> Row:
+        """Solve the problem, save the point, and judge it."""
         _reference(problem, self.folder)  # solved before the clock begins
         _warm(self.solver, problem)
         result = self._solved(problem)
@@ -115,13 +120,12 @@ class Run:
         )
 
     def _solved(self, problem: Problem) -> Result:
-        """Limited in processor time: a busy machine must not change a verdict."""
         begun = time.thread_time()
         result = solve(
             problem,
             self.solver,
             tol=self.tol,
-            time_limit=20 * self.limit,
+            time_limit=WALL_PER_PROCESSOR_SECOND * self.limit,
             callback=lambda *_: time.thread_time() - begun > self.limit,
         )
         late = result.status == "stopped"
@@ -143,11 +147,7 @@ class Run:
             C=cell.C,
             bias=problem.bias,
             tol=self.tol,
-            holds=verdict.holds,
-            reason=verdict.reason,
-            above=verdict.above,
-            below=verdict.below,
-            weight_error=verdict.weight_error,
+            **asdict(verdict),
             **measured,
         )
 
@@ -161,27 +161,30 @@ class Run:
         return name
 
 
-class Derived(Run):
+class ReferenceRun(Run):
     """The reference itself: its interval against the derived dual program."""
 
     @property
     def aspects(self) -> set[tuple]:
+        """A slice covers every formulation × loss."""
         kind, loss = type(self.cell.formulation).__name__, self.cell.loss.name
         return {(self.solver, kind, loss)}
 
     def judged(self, problem: Problem) -> Row:
+        """Solve the primal and the derived dual program, and compare them."""
         begun = time.perf_counter()
         found = reference.solve(problem)
         derived = reference.solve_dual(problem)
         trace = Trace(solver=REFERENCE, tol=math.inf)
-        taken = {"iteration": 0, "seconds": time.perf_counter() - begun}
-        trace.append(**dict.fromkeys(EVERY, 0.0) | taken)
+        taken = time.perf_counter() - begun
+        trace.append(**dict.fromkeys(EVERY, 0.0) | {"seconds": taken})
         parts = (found.solver, found.certificate, trace)
         result = Result(problem, REFERENCE, "converged", *parts)
         result.save(point_of(self.folder, self.id))
         return self.rated(result, derived)
 
     def rated(self, result: Result, derived: Any = None) -> Row:
+        """The row of a reference, saved or new; the dual is solved where missing."""
         problem, found = result.problem, result.certificate
         derived = derived or reference.solve_dual(problem)
         scale = abs(found.upper)
@@ -211,68 +214,67 @@ def point_of(folder: Path, id: str) -> Path:
 
 def _bounds(found: Certificate) -> dict[str, Any]:
     """What is certified, as a row states it."""
-    sides = {
-        name: getattr(found, name) for name in ("primal", "dual", "lower", "upper")
-    }
+    names = ("primal", "dual", "lower", "upper")
+    sides = {name: getattr(found, name) for name in names}
     return {**sides, "theorem": not found.assumptions}
 
 
 def _reference(problem: Problem, folder: Path) -> Any:
     """The committed reference, or one of this folder, solved when it is missing."""
     found = STORE.load(problem)
-    return found or Store(folder / "references").solve(problem, tol=2e-9)
+    return found or Store(folder / "references").solve(problem, tol=REFERENCE_TOL)
 
 
-@lru_cache(maxsize=1024)
-def _started(solver: str, loss: str) -> list:
-    return []
+def _with_own_counts(problem: Problem) -> Problem:
+    """The problem with a count of passes that no other run adds to."""
+    return problem.with_(grams=problem.grams.apart())
+
+
+_WARMED: set[tuple[str, str]] = set()
 
 
 def _warm(solver: str, problem: Problem) -> None:
     """Load what is compiled, once in a process: it is no part of a run's time."""
-    seen = _started(solver, problem.loss.name)
-    if not seen:
-        seen.append(True)
-        with contextlib.suppress(Exception):  # the run itself will tell
-            apart = problem.with_(grams=problem.grams.apart())
-            solve(apart, solver, max_iter=3, time_limit=1.0)
+    pair = (solver, problem.loss.name)
+    if pair not in _WARMED:
+        _WARMED.add(pair)
+        with suppress(Exception):  # the run itself will tell
+            solve(_with_own_counts(problem), solver, max_iter=3, time_limit=1.0)
 
 
-def thinned(trace: Trace, most: int = POINTS) -> dict[str, list]:
+def thinned(trace: Trace, points: int = MAX_CURVE_POINTS) -> dict[str, list]:
     """The columns of a curve, denser at the beginning, the last iterate included."""
-    keep = np.unique(np.rint(np.geomspace(1, len(trace), most)).astype(int)) - 1
+    keep = np.unique(np.rint(np.geomspace(1, len(trace), points)).astype(int)) - 1
     found = {name: trace[name][keep] for name in COLUMNS}
     digits = {name: [float(f"{v:.4g}") for v in found[name]] for name in COLUMNS}
     return digits | {"iteration": found["iteration"].tolist()}
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """What to run; an empty set means everything."""
 
     quick: bool = False
-    solvers: frozenset[str] = frozenset()
-    losses: frozenset[str] = frozenset()
-    formulations: frozenset[str] = frozenset()
-    data: frozenset[str] = frozenset()  # contract sets by name, or files
     limit: float = 30.0  # processor seconds for a run
+    solver: frozenset[str] = frozenset()
+    loss: frozenset[str] = frozenset()
+    formulation: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()  # contract sets by name, or files
 
     def problems(self) -> list[Cell]:
-        found = [*cells(), *(c for name in self._files for c in own_cells(Path(name)))]
-        return [c for c in {c.name: c for c in found}.values() if self._takes(c)]
+        """The problems that were selected."""
+        files = {name: Path(name).stem for name in self.data if name.endswith(".npz")}
+        sets = {files.get(name, name) for name in self.data}
+        asked = (self.loss, self.formulation, sets)
 
-    def _takes(self, cell: Cell) -> bool:
-        sets = {Path(name).stem if name in self._files else name for name in self.data}
-        asked = (self.losses, self.formulations, sets)
-        given = (cell.loss.name, type(cell.formulation).__name__, cell.data)
-        return all(not some or part in some for some, part in zip(asked, given))
+        def selected(cell: Cell) -> bool:
+            given = (cell.loss.name, type(cell.formulation).__name__, cell.data)
+            return all(not some or part in some for some, part in zip(asked, given))
 
-    @property
-    def _files(self) -> list[str]:
-        return sorted(name for name in self.data if name.endswith(".npz"))
+        return list(filter(selected, problems_by_name(sorted(files)).values()))
 
     def runs(self, folder: Path) -> list[Run]:
-        """All runs of this choice, those of one problem side by side."""
+        """All runs of this selection, those of one problem side by side."""
         found: list[Run] = []
         for cell in self.problems():
             problem = cell.problem()
@@ -281,8 +283,8 @@ class Choice:
                 if tol < math.inf:
                     found.append(Run(name, cell, tol, self.limit, folder))
             if cell.data == "small":
-                found.append(Derived(REFERENCE, cell, AGREEMENT, math.inf, folder))
-        found = [r for r in found if not self.solvers or r.solver in self.solvers]
+                found.append(ReferenceRun(REFERENCE, cell, AGREEMENT, math.inf, folder))
+        found = [r for r in found if not self.solver or r.solver in self.solver]
         return covering(found, lambda run: run.aspects) if self.quick else found
 
 
@@ -316,16 +318,14 @@ def _leave_with(boss: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-@contextlib.contextmanager
-def _dask() -> Iterator[None]:
+def _dask() -> AbstractContextManager:
     """The cluster that Dask's own settings name (DASK_SCHEDULER_ADDRESS), or here."""
     from distributed import Client
 
-    with Client(set_as_default=True):
-        yield
+    return Client(set_as_default=True)
 
 
-CLUSTERS: dict[str, Callable[[], Any]] = {"dask": _dask}
+CLUSTERS: dict[str, Callable[[], AbstractContextManager]] = {"dask": _dask}
 
 
 class NoBackend(ValueError):
@@ -337,16 +337,16 @@ def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row]:
     from joblib import Parallel, delayed, parallel_config
 
     tasks = (delayed(_do)(run, os.getpid()) for run in runs)
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())  # joblib's remark on Ctrl-C
         warnings.filterwarnings("ignore", "(?s).*still being processed by the workers")
         try:
-            stack.enter_context(CLUSTERS.get(backend, contextlib.nullcontext)())
+            stack.enter_context(CLUSTERS.get(backend, nullcontext)())
             stack.enter_context(parallel_config(backend, n_jobs=jobs))
         except (ImportError, ValueError) as error:
             raise NoBackend(f"backend {backend!r} cannot be used: {error}") from None
         pool = None
-        with contextlib.suppress(ValueError):  # some backends return lists only
+        with suppress(ValueError):  # some backends return lists only
             pool = Parallel(batch_size=1, return_as="generator_unordered")
         if pool is not None:
             yield from pool(tasks)
@@ -354,18 +354,18 @@ def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row]:
             yield from Parallel(batch_size=1)(batch)
 
 
-class Certification:
-    """A folder with a ledger, and what is still to be done for a choice."""
+class Campaign:
+    """A folder with a ledger, and what is still to be done for a selection."""
 
-    def __init__(self, folder: str | os.PathLike[str], choice: Choice):
-        self.folder, self.choice = Path(folder), choice
+    def __init__(self, folder: str | os.PathLike[str], selection: Selection):
+        self.folder, self.selection = Path(folder), selection
         self.ledger = Ledger(self.folder / "rows.jsonl")
-        self.runs = choice.runs(self.folder.absolute())
+        self.runs = selection.runs(self.folder.absolute())
         self.todo = [run for run in self.runs if run.id not in self.ledger.rows]
 
     @property
     def rows(self) -> list[Row]:
-        """The finished rows of this choice."""
+        """The finished rows of this selection."""
         known = self.ledger.rows
         return [known[run.id] for run in self.runs if run.id in known]
 

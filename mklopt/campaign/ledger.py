@@ -18,7 +18,8 @@ from typing import Any
 from ..util.files import checksum
 
 OPENING = b'{"checksum":'
-LONGEST = 1_000_000  # bytes of a line, a thousand times what a row takes
+MAX_LINE = 1_000_000  # bytes, a thousand times what a row takes
+MAX_NUMBER = 1e300  # JSON reads 1e999 as infinity
 COLUMNS = ("iteration", "seconds", "passes", "gap")
 
 
@@ -60,6 +61,7 @@ class Row:
     certificate: str = ""  # a file that proves lower ≤ f* ≤ upper, in the same folder
 
     def line(self) -> bytes:
+        """The row as one line of JSON, its checksum first."""
         body = {name: _plain(value) for name, value in asdict(self).items()}
         whole = {"checksum": checksum(body)[:16], **body}
         text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
@@ -67,8 +69,8 @@ class Row:
 
     @classmethod
     def parse(cls, line: bytes) -> Row:
-        """A row of a line; ValueError says what is wrong with it."""
-        if len(line) > LONGEST:
+        """The row that a line holds; ValueError says what is wrong with it."""
+        if len(line) > MAX_LINE:
             raise ValueError(f"it has {len(line)} bytes")
         try:
             body = json.loads(line.decode(), parse_constant=_no_constant)
@@ -89,9 +91,9 @@ class Row:
 
 
 def _number(value: Any) -> bool:
-    """A finite number: JSON reads 1e999 as infinity."""
+    """A finite number."""
     right = isinstance(value, int | float) and not isinstance(value, bool)
-    return right and abs(value) < 1e300
+    return right and abs(value) < MAX_NUMBER
 
 
 def _text(value: Any) -> bool:
@@ -100,13 +102,13 @@ def _text(value: Any) -> bool:
 
 
 def _trace(value: Any) -> bool:
+    """The columns of a curve: lists of numbers, all of the same length."""
     if not isinstance(value, dict) or set(value) != set(COLUMNS):
         return False
-    parts = list(value.values())
-    if not all(isinstance(part, list) for part in parts):
+    if not all(isinstance(column, list) for column in value.values()):
         return False
-    same = len({len(part) for part in parts}) == 1
-    return same and all(v is None or _number(v) for part in parts for v in part)
+    same = len(set(map(len, value.values()))) == 1
+    return same and all(v is None or _number(v) for c in value.values() for v in c)
 
 
 FITS = {
@@ -150,7 +152,9 @@ class Ledger:
                 raise ValueError(self._complaint(number, error)) from None
             self.rows[row.id] = row
         if not (tail.startswith(OPENING) or OPENING.startswith(tail)):
-            raise ValueError(self._complaint(len(lines) + 1, "it does not begin so"))
+            raise ValueError(
+                self._complaint(len(lines) + 1, "it does not begin like one")
+            )
         self._whole = len(content) - len(tail)
         self.torn = len(tail) > 0
 
@@ -163,21 +167,13 @@ class Ledger:
     def append(self, row: Row) -> Row:
         """Write a row to the disk; returned is what can be read there."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        handle = os.open(self.path, flags, 0o644)
-        try:
+        line = row.line()
+        with self.path.open("ab") as file:
             if self.torn:
-                os.ftruncate(handle, self._whole)
+                file.truncate(self._whole)
                 self.torn = False
-            line = row.line()
-            _write(handle, line)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
         self.rows[row.id] = Row.parse(line)
         return self.rows[row.id]
-
-
-def _write(handle: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(handle, line) :]

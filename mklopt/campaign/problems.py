@@ -10,7 +10,7 @@ that need other labels are left out. Each loss × formulation comes with C = 0.1
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,12 +20,11 @@ import numpy as np
 from ..formulations import formulations, losses_by_name
 from ..grams.stack import GramStack
 from ..problem import Problem
-from ..reference.contract_problems import Cell
-from ..util.archives import read_arrays
-from ..util.arrays import real_array
+from ..reference.contract_problems import Cell, cells
+from ..util.archives import read_labelled
 
 Array = np.ndarray
-MOST = 20_000_000  # numbers in K: references are solved by interior points
+MAX_NUMBERS = 20_000_000  # in K: references are solved by interior points
 CS = (0.1, 1.0, 100.0)
 
 
@@ -38,51 +37,29 @@ class OwnCell(Cell):
 
     @property
     def name(self) -> str:
+        """The name of a contract problem, and the hash of the file."""
         return f"{super().name}-{self.content}"
 
     def problem(self) -> Problem:
+        """The problem itself, read from the file."""
         grams, y = read_own(self.path, self.content)
         y = np.ones(len(y)) if self.loss.labels == "ones" else y
         bias = self.loss.bias_allowed
         return Problem(grams, y, self.loss, self.formulation, self.C, bias)
 
 
-def content_of(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-    except OSError as error:
-        raise ValueError(f"{path} cannot be certified ({error.strerror})") from None
-
-
-@lru_cache(maxsize=4)
-def read_own(path: Path, content: str) -> tuple[GramStack, Array]:
-    """The kernels, proved positive semi-definite, and the labels; or one sentence."""
-    try:
-        if content_of(path) != content:
-            raise ValueError("it has changed since the job began")
-        arrays = read_arrays(path, most=8 * MOST + (1 << 20))
-        K = real_array(arrays["K"], "K", "an (M, n, n) array of numbers")
-        y = real_array(arrays["y"], "y", "one number per sample")
-        if K.ndim != 3 or K.shape[1] != K.shape[2] or y.shape != K.shape[1:2]:
-            raise ValueError(f"K has shape {K.shape} and y has shape {y.shape}")
-        if len(y) < 2 or not np.all(np.isfinite(y)):
-            raise ValueError("y needs two labels at least, all of them finite")
-        grams = GramStack(K)
-        grams.verify_psd()
-    except (OSError, KeyError, ValueError) as error:
-        raise ValueError(
-            f"{path} cannot be certified ({error}); write kernels K (M, n, n) and "
-            "labels y (n,) with numpy.savez"
-        ) from None
-    return grams, y
+def problems_by_name(files: Iterable[str] = ()) -> dict[str, Cell]:
+    """The contract problems, and those on kernels from these files."""
+    own = [cell for file in files for cell in own_cells(Path(file))]
+    return {cell.name: cell for cell in [*cells(), *own]}
 
 
 def own_cells(path: Path) -> Iterator[Cell]:
     """Every formulation with every loss that takes such labels, at each C."""
-    content = content_of(path)
+    content = _hash(path)
     grams, y = read_own(path, content)
     for loss_class in losses_by_name().values():
-        if loss_class.labels not in ("ones", kind_of(y)):
+        if loss_class.labels not in ("ones", label_kind(y)):
             continue
         for loss in loss_class.examples():
             for kind in formulations().values():
@@ -92,9 +69,36 @@ def own_cells(path: Path) -> Iterator[Cell]:
                         yield OwnCell(*part, path=path, content=content)
 
 
-def kind_of(y: Array) -> str:
-    """The labels that y holds: binary, classes or real."""
-    if set(np.unique(y)) == {-1.0, 1.0}:
+@lru_cache(maxsize=4)
+def read_own(path: Path, content: str) -> tuple[GramStack, Array]:
+    """The kernels, proved positive semi-definite, and the labels; or one sentence.
+
+    content: the hash that the file had when the job began
+    """
+    if _hash(path) != content:
+        raise ValueError(f"{path} has changed since the job began")
+    found = read_labelled(path, MAX_NUMBERS)
+    if "K" not in found:
+        raise ValueError(f"{path} has features X; kernels K (M, n, n) are needed here")
+    try:
+        grams = GramStack(found["K"])
+        grams.verify_psd()
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be used: {error}") from None
+    return grams, found["y"]
+
+
+def _hash(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    except OSError as error:
+        raise ValueError(f"{path} cannot be used: {error.strerror}") from None
+
+
+def label_kind(y: Array) -> str:
+    """The labels that y holds: binary (−1/+1), classes (0 … k−1) or real."""
+    values = np.unique(y).tolist()
+    if values == [-1.0, 1.0]:
         return "binary"
-    k = int(np.max(y)) + 1 if abs(np.max(y)) < len(y) else 0
-    return "classes" if set(np.unique(y)) == set(range(k)) and k > 1 else "real"
+    count = len(values)
+    return "classes" if count > 1 and values == list(range(count)) else "real"

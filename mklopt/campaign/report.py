@@ -9,57 +9,25 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
 
+from rich.table import Table
+
 from ..util.files import write_whole
+from ..util.tables import markdown, plain_table
 from .fingerprint import fingerprint
-from .job import Certification
+from .job import Campaign
 from .ledger import Row
 
-
-@dataclass(frozen=True)
-class Tally:
-    """The rows of one solver."""
-
-    solver: str
-    holds: int
-    fails: int
-    gap: float | None  # the worst
-    tol: float  # the weakest promise
-    weight_error: float | None
-    seconds: float
-    longest: float
-    certificates: int
-
-
-def tallies(rows: Iterable[Row]) -> list[Tally]:
-    by_solver: dict[str, list[Row]] = {}
-    for row in rows:
-        by_solver.setdefault(row.solver, []).append(row)
-    return [_tally(name, by_solver[name]) for name in sorted(by_solver)]
-
-
-def _tally(solver: str, rows: list[Row]) -> Tally:
-    holds = sum(row.holds for row in rows)
-    seconds = [row.seconds or 0.0 for row in rows]
-    return Tally(
-        solver,
-        holds,
-        len(rows) - holds,
-        _worst(row.gap for row in rows),
-        max(row.tol for row in rows),
-        _worst(row.weight_error for row in rows),
-        sum(seconds),
-        max(seconds),
-        sum(bool(row.certificate) for row in rows),
-    )
-
-
-def _worst(values: Iterable[float | None]) -> float | None:
-    return max((v for v in values if v is not None), default=None)
+SAME_IN_ALL = ("code",)  # columns that the page does not need in every row
+MORE = """
+Every run with its curve is in `report.html`, every row in `rows.jsonl`. `mklopt verify
+FILE` checks a file in `certificates/` without any solver; `mklopt verify FOLDER`
+computes every number again from the points in `points/`.
+"""
 
 
 def number(value: float | None) -> str:
@@ -67,46 +35,59 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.1e}" if value else "0"
 
 
+def _worst(values: Iterable[float | None]) -> str:
+    return number(max((v for v in values if v is not None), default=None))
+
+
+def _seconds(rows: list[Row]) -> list[float]:
+    return [row.seconds or 0.0 for row in rows]
+
+
+TALLIES: dict[str, Callable[[list[Row]], str]] = {
+    "holds": lambda rows: str(sum(row.holds for row in rows)),
+    "fails": lambda rows: str(sum(not row.holds for row in rows)),
+    "worst gap": lambda rows: _worst(row.gap for row in rows),
+    "promised": lambda rows: _worst(row.tol for row in rows),
+    "weights off": lambda rows: _worst(row.weight_error for row in rows),
+    "seconds": lambda rows: f"{sum(_seconds(rows)):.1f}",
+    "longest": lambda rows: f"{max(_seconds(rows)):.1f}",
+    "certificates": lambda rows: str(sum(bool(row.certificate) for row in rows)),
+}
+
+
+def tally_table(rows: Iterable[Row], columns: Iterable[str] = tuple(TALLIES)) -> Table:
+    """One line per solver; red where a verdict fails."""
+    by_solver: dict[str, list[Row]] = {}
+    for row in rows:
+        by_solver.setdefault(row.solver, []).append(row)
+    table = plain_table("", ("solver",), columns)
+    for solver, mine in sorted(by_solver.items()):
+        style = None if all(row.holds for row in mine) else "bold red"
+        table.add_row(solver, *(TALLIES[name](mine) for name in columns), style=style)
+    return table
+
+
 def outcome(rows: list[Row], planned: int) -> str:
     """All in one sentence."""
-    fails = sum(not row.holds for row in rows)
+    holds = sum(row.holds for row in rows)
     theorems = sum(row.theorem for row in rows)
-    said = f"{len(rows) - fails} of {len(rows)} verdicts hold"
-    said += f"; {theorems} intervals are theorems"
+    said = f"{holds} of {len(rows)} verdicts hold; {theorems} intervals are theorems"
     if planned > len(rows):
         said += f"; {planned - len(rows)} runs are still to be done"
     return said + "."
 
 
-def markdown(rows: list[Row], planned: int, about: dict[str, str]) -> str:
-    """The summary: tallies, then every failure with its reason."""
+def summary(rows: list[Row], planned: int, about: dict[str, str]) -> str:
+    """The summary in Markdown: tallies, then every failure with its reason."""
+    failed = [
+        f"* **{row.solver}** on `{row.cell}`: {_inline(row.reason)}"
+        for row in rows
+        if not row.holds
+    ]
     lines = ["# mklopt certify", "", outcome(rows, planned), ""]
     lines += [f"* {name}: {value}" for name, value in about.items()]
-    lines += ["", *_table_of(tallies(rows)), "", "## Verdicts that fail", ""]
-    failed = [row for row in rows if not row.holds]
-    lines += [
-        f"* **{row.solver}** on `{row.cell}`: {_inline(row.reason)}" for row in failed
-    ]
-    lines += [] if failed else ["None."]
-    lines += ["", "Every run with its curve is in `report.html`, every row in"]
-    lines += ["`rows.jsonl`. A file in `certificates/` is checked, apart from all"]
-    lines += ["solvers, with `mklopt verify FILE`; with `mklopt verify FOLDER` every"]
-    lines += ["number is computed again from the points in `points/`.", ""]
-    return "\n".join(lines)
-
-
-def _table_of(found: list[Tally]) -> list[str]:
-    names = [
-        *("solver", "holds", "fails", "worst gap", "weakest promise"),
-        *("worst weight error", "seconds", "longest", "certificates"),
-    ]
-    lines = ["| " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) - 1)]
-    for t in found:
-        worst = (number(t.gap), number(t.tol), number(t.weight_error))
-        spent = (f"{t.seconds:.1f}", f"{t.longest:.1f}", t.certificates)
-        parts = (t.solver, t.holds, t.fails, *worst, *spent)
-        lines.append("| " + " | ".join(map(str, parts)) + " |")
-    return lines
+    lines += ["", markdown(tally_table(rows)), "", "## Verdicts that fail", ""]
+    return "\n".join([*lines, *(failed or ["None."]), MORE])
 
 
 def _inline(text: str) -> str:
@@ -114,18 +95,12 @@ def _inline(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-LEFT_OUT = ("code",)  # the same in every row
-
-
 def html(rows: list[Row], planned: int, about: dict[str, str]) -> str:
     """The page with these rows."""
-    content = {
-        "about": about,
-        "planned": planned,
-        "rows": [
-            {k: v for k, v in asdict(row).items() if k not in LEFT_OUT} for row in rows
-        ],
-    }
+    shown = [
+        {k: v for k, v in asdict(row).items() if k not in SAME_IN_ALL} for row in rows
+    ]
+    content = {"about": about, "planned": planned, "rows": shown}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     # A "</script>" or "<!--" inside a row must not end the element that holds it.
     safe = text.replace("<", "\\u003c").replace("\u2028", "\\u2028")
@@ -133,17 +108,17 @@ def html(rows: list[Row], planned: int, about: dict[str, str]) -> str:
     return page.read_text(encoding="utf-8").replace("@CONTENT@", safe)
 
 
-def write_report(job: Certification) -> None:
-    """summary.md and report.html of what is finished."""
+def write_report(job: Campaign) -> None:
+    """Write summary.md and report.html of what is finished."""
     packages = ("mklopt", "numpy", "numba", "cvxpy")
     about = {
-        "scope": "quick: a covering slice" if job.choice.quick else "full",
+        "scope": "quick: a covering slice" if job.selection.quick else "full",
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "code": fingerprint(),
         "with": ", ".join(f"{name} {version(name)}" for name in packages),
         "on": f"Python {platform.python_version()}, {platform.machine()}",
-        "time limit": f"{job.choice.limit:g} s of a processor for a run",
+        "time limit": f"{job.selection.limit:g} s of a processor for a run",
     }
     parts = (job.rows, len(job.runs), about)
-    write_whole(job.folder / "summary.md", markdown(*parts).encode())
+    write_whole(job.folder / "summary.md", summary(*parts).encode())
     write_whole(job.folder / "report.html", html(*parts).encode())

@@ -22,9 +22,9 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import io
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -51,8 +51,8 @@ CONTRARY = {
     "refuted": {"confirmed"},
 }
 FROM_RATES = {"holds": "confirmed", "violated": "refuted"}
-T = TypeVar("T")
-Choice = TypeVar("Choice")
+Kind = TypeVar("Kind", bound="Item")
+Size = TypeVar("Size")
 
 
 class NotACheckout(LookupError):
@@ -61,7 +61,22 @@ class NotACheckout(LookupError):
 
 @dataclass(frozen=True)
 class Scale:
-    """How much to compute, from which seed, and where studies are kept."""
+    """How much to compute, from which seed, and where studies are kept.
+
+    Parameters
+    ----------
+    mode : {"tiny", "quick", "full"}
+        Sizes for tests, for a laptop, or those of the paper.
+    seed : int
+        Of all random numbers.
+    folder : Path or None
+        Where studies and verdicts are kept for the next run; None: in memory only.
+
+    Examples
+    --------
+    >>> Scale("tiny").of(10, 100, 1000)
+    10
+    """
 
     mode: str = "quick"
     seed: int = 0
@@ -71,12 +86,34 @@ class Scale:
         if self.mode not in MODES:
             raise ValueError(f"mode {self.mode!r}; choose one of {', '.join(MODES)}")
 
-    def of(self, tiny: Choice, quick: Choice, full: Choice) -> Choice:
-        """One of three sizes."""
+    def of(self, tiny: Size, quick: Size, full: Size) -> Size:
+        """Return one of three sizes.
+
+        Parameters
+        ----------
+        tiny, quick, full : any
+            What to return in each mode.
+
+        Returns
+        -------
+        any
+            The one that belongs to the mode.
+        """
         return (tiny, quick, full)[MODES.index(self.mode)]
 
     def rng(self, *names: object) -> np.random.Generator:
-        """Random numbers that depend on the seed and on these names alone."""
+        """Return random numbers that depend on the seed and on these names alone.
+
+        Parameters
+        ----------
+        *names : object
+            What the numbers are for; other names give other numbers.
+
+        Returns
+        -------
+        numpy.random.Generator
+            The same numbers every time.
+        """
         words = "/".join(map(str, (self.seed, *names)))
         digest = hashlib.sha256(words.encode()).digest()
         return np.random.default_rng(int.from_bytes(digest[:8], "little"))
@@ -84,7 +121,22 @@ class Scale:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check came to: a verdict, the evidence in words, and its numbers."""
+    """What a check came to: a verdict, the evidence in words, and its numbers.
+
+    Parameters
+    ----------
+    verdict : {"confirmed", "refuted", "partly", "vacuous", "not testable"}
+        Vacuous: true, but it says nothing.
+    evidence : str
+        Why, in words and numbers.
+    numbers : dict
+        What was measured, by name; written to the ledger of the paper.
+
+    Raises
+    ------
+    ValueError
+        Where the verdict is another word, or the evidence is empty.
+    """
 
     verdict: str
     evidence: str
@@ -100,14 +152,42 @@ class Finding:
 
     @classmethod
     def of(cls, verdict: RateCheck, **numbers: Any) -> Finding:
-        """The finding of a check in mklopt.rates."""
+        """Return the finding that a verdict of `mklopt.rates` means.
+
+        Parameters
+        ----------
+        verdict : RateCheck
+            What a check of a rate came to: holds, violated, vacuous or not testable.
+        **numbers
+            More numbers for the ledger.
+
+        Returns
+        -------
+        Finding
+            Its evidence is the reason of the verdict.
+        """
         found = FROM_RATES.get(verdict.status, verdict.status)
         known = {"slack": verdict.slack, "at": verdict.at, **verdict.constants}
         return cls(found, verdict.reason, {**known, **numbers})
 
 
 def decide(good: Any, evidence: str, **numbers: Any) -> Finding:
-    """Confirmed or refuted."""
+    """Return a finding: confirmed or refuted.
+
+    Parameters
+    ----------
+    good : bool
+        Whether the statement is confirmed.
+    evidence : str
+        Why, in words and numbers.
+    **numbers
+        What was measured, by name.
+
+    Returns
+    -------
+    Finding
+        What a claim returns.
+    """
     return Finding("confirmed" if good else "refuted", evidence, numbers)
 
 
@@ -135,16 +215,13 @@ class Item:
 
     @property
     def name(self) -> str:
+        """The name of the function."""
         return self.run.__name__
 
     @property
     def words(self) -> str:
         """The docstring on one line: the statement, or the caption."""
         return " ".join((self.run.__doc__ or "").split())
-
-    @property
-    def line(self) -> int:
-        return inspect.unwrap(self.run).__code__.co_firstlineno
 
     @property
     def fingerprint(self) -> str:
@@ -166,7 +243,7 @@ class Study(Item):
     """A table that is measured once for a scale, and read afterwards."""
 
     def __call__(self, scale: Scale) -> pd.DataFrame:
-        USED.append(self.name)
+        _USED.append(self.name)
         path = self.kept(scale, "csv")
         if path is None:
             return _remembered(self, scale).copy()
@@ -175,7 +252,7 @@ class Study(Item):
         return _read(path)
 
 
-USED: list[str] = []  # names of studies asked for, in order: the data behind a figure
+_USED: list[str] = []  # studies that were asked for, in order: the data of a figure
 
 
 def _csv(rows: pd.DataFrame) -> str:
@@ -191,8 +268,6 @@ def _read(path: Any) -> pd.DataFrame:
 
 @lru_cache(maxsize=64)
 def _remembered(study: Study, scale: Scale) -> pd.DataFrame:
-    import io
-
     return _read(io.StringIO(_csv(study.run(scale))))
 
 
@@ -202,19 +277,15 @@ class Claim(Item):
 
     wrong: str | None = None
     figure: str = ""
-    others = ("figures",)
 
     def check(self, scale: Scale, wrong: bool = False) -> Finding:
         """The verdict on the statement, or on the perturbed one."""
         found = self.run(scale, wrong=True) if wrong else self.run(scale)
         if not isinstance(found, Finding):
-            raise TypeError(
-                f"{self.name} returned {found!r}; a check returns a Finding"
-            )
+            raise TypeError(f"{self.name} returned {found!r}; return a Finding")
         return found
 
-    def __call__(self, scale: Scale, wrong: bool = False) -> Finding:
-        return self.check(scale, wrong)
+    __call__ = check
 
 
 class Figure(Item):
@@ -239,12 +310,13 @@ class Paper:
     key: str
     title: str  # authors, name and year, on one line
     about: str
-    studies: dict[str, Study] = field(default_factory=dict)
-    claims: dict[str, Claim] = field(default_factory=dict)
-    figures: dict[str, Figure] = field(default_factory=dict)
-    sheets: dict[str, Sheet] = field(default_factory=dict)
+    studies: dict[str, Study]
+    claims: dict[str, Claim]
+    figures: dict[str, Figure]
+    sheets: dict[str, Sheet]
 
     def items(self) -> list[Item]:
+        """Everything, studies first."""
         kinds = (self.studies, self.claims, self.figures, self.sheets)
         return [item for kind in kinds for item in kind.values()]
 
@@ -252,37 +324,97 @@ class Paper:
 _ITEMS: dict[tuple[str, str], Item] = {}
 
 
-def _register(item: T) -> T:
-    assert isinstance(item, Item)
+def _register(item: Kind) -> Kind:
     where = (item.paper, item.name)
     known = _ITEMS.get(where)
     if known and inspect.getfile(known.run) != inspect.getfile(item.run):
         raise ValueError(f"{item.paper} has two functions named {item.name}")
     if not item.words:
-        raise ValueError(f"{item.name} of {item.paper} says nothing: give a docstring")
+        raise ValueError(
+            f"{item.name} of {item.paper} has no docstring; state what it is"
+        )
     _ITEMS[where] = item
     return item
 
 
 def study(paper: str) -> Callable[[Callable[[Scale], Any]], Study]:
-    """A table that a paper's claims and figures rest on."""
+    """Declare a study: a table that a paper's claims and figures rest on.
+
+    Parameters
+    ----------
+    paper : str
+        The key of the paper, such as "kloft2011".
+
+    Returns
+    -------
+    callable
+        A decorator for a function of a `Scale` that returns a pandas DataFrame. Its
+        docstring says what is measured. The table is computed once for a scale.
+    """
     return lambda run: _register(Study(run, paper))
 
 
 def claim(
     paper: str, place: str, *, wrong: str | None, figure: str = ""
 ) -> Callable[[Callable[..., Finding]], Claim]:
-    """A statement of a paper; wrong=None only for what cannot be tested."""
+    """Declare a claim: a statement of a paper, and a check of it that can fail.
+
+    Parameters
+    ----------
+    paper : str
+        The key of the paper.
+    place : str
+        Where the paper says so, such as "Theorem 1".
+    wrong : str or None
+        What is perturbed when the check is called with wrong=True; None only for what
+        cannot be tested.
+    figure : str
+        The name of the figure that shows it.
+
+    Returns
+    -------
+    callable
+        A decorator for a function check(scale, wrong=False) that returns a `Finding`.
+        Its docstring is the statement, in our words.
+    """
     return lambda run: _register(Claim(run, paper, place, wrong, figure))
 
 
 def figure(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Figure]:
-    """A figure of a paper, redrawn."""
+    """Declare a figure of a paper, redrawn.
+
+    Parameters
+    ----------
+    paper : str
+        The key of the paper.
+    place : str
+        Its name in the paper, such as "Figure 1".
+
+    Returns
+    -------
+    callable
+        A decorator for a function of a `Scale` that returns a matplotlib figure. Its
+        docstring is the caption.
+    """
     return lambda run: _register(Figure(run, paper, place))
 
 
 def table(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Sheet]:
-    """A table of a paper, in shape."""
+    """Declare a table of a paper, computed anew.
+
+    Parameters
+    ----------
+    paper : str
+        The key of the paper.
+    place : str
+        Its name in the paper, such as "Table 1".
+
+    Returns
+    -------
+    callable
+        A decorator for a function of a `Scale` that returns a pandas DataFrame in the
+        shape of the paper's table. Its docstring is the caption.
+    """
     return lambda run: _register(Sheet(run, paper, place))
 
 
@@ -291,13 +423,13 @@ def table(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Sheet]:
 
 def known() -> list[str]:
     """The papers with a folder."""
-    room = ROOT / "papers"
-    if not (room / "README.md").exists():
+    folder = ROOT / "papers"
+    if not (folder / "README.md").exists():
         raise NotACheckout(
             "papers/ is not part of the installed package: run this in a checkout of "
             "the repository, installed with `make install`"
         )
-    return sorted(path.parent.name for path in room.glob("*/claims.py"))
+    return sorted(path.parent.name for path in folder.glob("*/claims.py"))
 
 
 def load(key: str) -> Paper:
@@ -312,20 +444,18 @@ def load(key: str) -> Paper:
     for path in sorted((ROOT / "papers" / key).glob("*.py")):
         importlib.import_module(f"papers.{key}.{path.stem}")
     title, _, about = (home.__doc__ or "").strip().partition("\n")
-    found = Paper(key, title, about.strip())
-    rooms = {Study: found.studies, Claim: found.claims, Figure: found.figures,
-             Sheet: found.sheets}  # fmt: skip
     mine = [item for (paper, _), item in _ITEMS.items() if paper == key]
-    for item in sorted(mine, key=lambda item: (inspect.getfile(item.run), item.line)):
-        rooms[type(item)][item.name] = item  # type: ignore[index]
-    return found
+    mine.sort(key=lambda item: inspect.getfile(item.run))
+
+    def kind(which: type[Kind]) -> dict[str, Kind]:
+        return {item.name: item for item in mine if isinstance(item, which)}
+
+    kinds = (kind(Study), kind(Claim), kind(Figure), kind(Sheet))
+    return Paper(key, title, about.strip(), *kinds)
 
 
 def used_by(item: Item, scale: Scale) -> tuple[Any, list[str]]:
     """What an item returns, and the studies it asked for."""
-    USED.clear()
+    _USED.clear()
     found = item(scale)
-    asked = list(dict.fromkeys(USED))
-    with suppress(ValueError):
-        asked.remove(item.name)
-    return found, asked
+    return found, [name for name in dict.fromkeys(_USED) if name != item.name]

@@ -10,7 +10,6 @@ import json
 import platform
 import re
 import shutil
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +25,13 @@ if TYPE_CHECKING:
 
 PACKAGES = ("mklopt", "numpy", "scipy", "numba", "cvxpy", "scikit-learn")
 Outcomes = dict[str, "Outcome"]
+Entries = list[dict[str, Any]]  # of the ledger: one per claim
 
 
 def write_page(paper: Paper, outcomes: Outcomes, scale: Scale, home: Path) -> Path:
     """Write results and page of a paper; returns the path of the page."""
     results = home / paper.key / "results"
-    _copy_data(paper, outcomes, scale, results / "data")
+    _copy_data(paper, scale, results / "data")
     entries = [_entry(item, outcomes[name]) for name, item in paper.claims.items()]
     ledger = {"paper": paper.key, **about(scale), "claims": entries}
     text = json.dumps(ledger, ensure_ascii=False, indent=1)
@@ -75,7 +75,7 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def _copy_data(paper: Paper, outcomes: Outcomes, scale: Scale, folder: Path) -> None:
+def _copy_data(paper: Paper, scale: Scale, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name, item in paper.studies.items():
@@ -86,31 +86,32 @@ def _copy_data(paper: Paper, outcomes: Outcomes, scale: Scale, folder: Path) -> 
 
 def _entry(item: Claim, outcome: Outcome) -> dict[str, Any]:
     """A line of the ledger."""
-    known = asdict(outcome)
-    evidence = outcome.evidence or outcome.missing or outcome.error.splitlines()[-1]
-    words = {"place": item.place, "statement": item.words, "wrong": item.wrong}
-    judged = {"verdict": outcome.judged, "evidence": evidence}
-    rest = ("numbers", "contrary", "contrary_evidence", "studies")
     return {
-        "claim": item.name, **words, **judged, **{name: known[name] for name in rest},
+        "claim": item.name,
+        "place": item.place,
+        "statement": item.words,
+        "wrong": item.wrong,
+        "verdict": outcome.judged,
+        "evidence": outcome.evidence or outcome.why_not,
+        "numbers": outcome.numbers,
+        "contrary": outcome.contrary,
+        "contrary_evidence": outcome.contrary_evidence,
+        "studies": outcome.studies,
         "figure": item.figure,
-    }  # fmt: skip
+    }
 
 
-def _short(entries: list[dict[str, Any]]) -> Any:
+def _short(entries: Entries) -> Any:
     table = plain_table("", ("place", "claim", "verdict", "evidence"), ())
     for entry in entries:
-        words = (entry[k] for k in ("place", "statement", "verdict", "evidence"))
-        table.add_row(*words)
+        table.add_row(
+            *(entry[k] for k in ("place", "statement", "verdict", "evidence"))
+        )
     return table
 
 
 def _page(
-    paper: Paper,
-    entries: list[dict[str, Any]],
-    outcomes: Outcomes,
-    scale: Scale,
-    results: Path,
+    paper: Paper, entries: Entries, outcomes: Outcomes, scale: Scale, results: Path
 ) -> str:
     known = about(scale)
     packages = ", ".join(f"{name} {v}" for name, v in known["packages"].items())
@@ -126,7 +127,7 @@ def _page(
     return "\n".join(parts)
 
 
-def _counts(entries: list[dict[str, Any]]) -> str:
+def _counts(entries: Entries) -> str:
     verdicts = [entry["verdict"] for entry in entries]
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
     able = sum(bool(entry["contrary"]) for entry in entries)
@@ -136,18 +137,17 @@ def _counts(entries: list[dict[str, Any]]) -> str:
     )
 
 
-def _ledger(entries: list[dict[str, Any]]) -> Any:
+def _ledger(entries: Entries) -> Any:
     heads = ("place", "claim, in our words", "verdict", "evidence", "perturbed")
     table = plain_table("", heads, ())
     for entry in entries:
-        drawn = (
-            entry["figure"] and f" ([figure](results/figures/{entry['figure']}.png))"
-        )
-        other = f"{entry['wrong']}: {entry['contrary']}" if entry["contrary"] else "—"
-        verdict = f"**{entry['verdict']}**"
-        said = plain(entry["evidence"]) + drawn
-        words = plain(entry["statement"])
-        cells = (entry["place"], words, verdict, said, plain(other))
+        said, other = plain(entry["evidence"]), "—"
+        if entry["figure"]:
+            said += f" ([figure](results/figures/{entry['figure']}.png))"
+        if entry["contrary"]:
+            other = plain(f"{entry['wrong']}: {entry['contrary']}")
+        words, verdict = plain(entry["statement"]), f"**{entry['verdict']}**"
+        cells = (entry["place"], words, verdict, said, other)
         table.add_row(*(cell.replace("|", "\\|").replace("\n", " ") for cell in cells))
     return table
 
@@ -166,7 +166,7 @@ def _shown(title: str, items: dict[str, Any], outcomes: Outcomes, show: Any) -> 
     parts = [f"## {title}\n"]
     for name, item in items.items():
         outcome = outcomes[name]
-        why = outcome.missing or (outcome.error and outcome.error.splitlines()[-1])
+        why = outcome.why_not
         parts.append(f"### {item.place}\n\n{plain(item.words)}\n")
         parts.append(f"Left out: {why}\n" if why else show(item))
         if outcome.studies:
@@ -176,8 +176,7 @@ def _shown(title: str, items: dict[str, Any], outcomes: Outcomes, show: Any) -> 
 
 
 def _figure(item: Item) -> str:
-    at = f"results/figures/{item.name}"
-    return f"![{item.place}]({at}.png)\n"
+    return f"![{item.place}](results/figures/{item.name}.png)\n"
 
 
 def _sheet(item: Item, results: Path) -> str:

@@ -1,8 +1,8 @@
 """Running papers: studies first, then claims, figures and tables; a page at the end.
 
-Whatever is finished lies on disk before the next thing begins, under a name that holds
+Whatever is finished is on disk before the next thing begins, under a name that holds
 the mode, the seed and a fingerprint of the code: the same command goes on where an
-earlier one was stopped, and nothing old is taken for new.
+earlier one was stopped, and no old result is taken for a new one.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import track
 from threadpoolctl import threadpool_limits
 
 from ..data.datasets import DataNotFound
@@ -50,6 +50,11 @@ class Outcome:
     def judged(self) -> str:
         """The verdict of a claim; without its data it is not testable here."""
         return self.verdict or ("not testable" if self.missing else "failed")
+
+    @property
+    def why_not(self) -> str:
+        """Why there is nothing to show, on one line; empty where there is."""
+        return self.missing or "".join(self.error.splitlines()[-1:])
 
     @property
     def sound(self) -> bool:
@@ -114,8 +119,13 @@ def run_papers(
     jobs: int = 2,
     console: Console | None = None,
 ) -> bool:
-    """Run papers and write their pages; True when everything ran and every check can
-    fail. The verdicts themselves are findings, not failures."""
+    """Run papers, write their pages; True when all ran and every check can fail.
+
+    The verdicts themselves are findings, not failures.
+
+    keys: of the papers;  mode, seed: of the `Scale`
+    out: the folder for pages and results, by default papers/
+    """
     console = console or Console()
     home = ROOT / "papers" if out is None else Path(out).resolve()
     scale = Scale(mode, seed, home / WORK)
@@ -126,7 +136,7 @@ def run_papers(
     outcomes: list[Outcome] = []
     try:
         for items in (first, later):
-            outcomes += _watched(items, scale, home, jobs, console)
+            outcomes += _run_all(items, scale, home, jobs, console)
     except KeyboardInterrupt:
         console.print("[bold]interrupted[/]: the same command goes on from here")
         return False
@@ -138,31 +148,21 @@ def run_papers(
     return all(outcome.sound for outcome in outcomes)
 
 
-def _watched(
+def _run_all(
     items: list[Item], scale: Scale, home: Path, jobs: int, console: Console
 ) -> list[Outcome]:
-    """The outcomes of items, shown as they come."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    found: list[Outcome] = []
-    bar = Progress(*columns, console=console, transient=True)
-    bar.disable = not console.is_terminal
-    with bar:
-        task = bar.add_task("papers", total=len(items))
-        for outcome in _performing(items, scale, home, jobs):
-            found.append(outcome)
-            bar.advance(task)
-            console.print(_line(outcome))
-    return found
-
-
-def _performing(
-    items: list[Item], scale: Scale, home: Path, jobs: int
-) -> Iterator[Outcome]:
+    """The outcomes of items, printed as they come."""
     from joblib import Parallel, delayed, parallel_config
 
+    found: list[Outcome] = []
+    count, quiet = len(items), not console.is_terminal
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(jobs, return_as="generator_unordered")
-        yield from pool(delayed(perform)(i.paper, i.name, scale, home) for i in items)
+        done = pool(delayed(perform)(i.paper, i.name, scale, home) for i in items)
+        for outcome in track(done, "papers", count, console=console, disable=quiet):
+            found.append(outcome)
+            console.print(_line(outcome))
+    return found
 
 
 MARKS = {

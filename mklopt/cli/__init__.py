@@ -1,6 +1,6 @@
 """The command line: `mklopt certify | check | derive | list | paper | race | …`.
 
-One file per command, each with a function `command`: a thin shell around a function
+One file per command, each with a function `command`: a thin layer over a function
 that a script can call as well.
 """
 
@@ -11,7 +11,9 @@ import click
 from . import benchopt, certify, check, derive, listing, paper, race, solve, verify
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="mklopt")
 def main() -> None:
     """Multiple kernel learning: declared once, solved fast, certified."""

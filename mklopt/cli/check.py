@@ -1,4 +1,4 @@
-"""The command `mklopt check`: anybody's solver, judged and diagnosed."""
+"""The command `mklopt check`: any solver, judged and diagnosed."""
 
 from __future__ import annotations
 
@@ -6,33 +6,37 @@ from typing import Any
 
 import click
 
+from .words import AS_JSON, usage_errors
+
 
 @click.command(
     "check",
-    short_help="Judge anybody's solver, and say what is wrong.",
+    short_help="Judge any solver and say what is wrong.",
     epilog="Example: mklopt check mysolver:solve --loss logistic --tol 1e-5",
 )
 @click.argument("solver", metavar="MODULE:NAME")
 @click.option(
-    "--formulation", "kinds", multiple=True,
-    help="What it solves, such as BlockL1 or 'LpNorm(p=1.5)' (repeatable).",
-)  # fmt: skip
-@click.option("--loss", "losses", multiple=True, help="What it solves (repeatable).")
+    "--formulation",
+    "formulations",
+    multiple=True,
+    help="It solves this one, such as BlockL1 or 'LpNorm(p=1.5)' (repeatable).",
+)
+@click.option("--loss", "losses", multiple=True, help="A loss it solves (repeatable).")
 @click.option("--grade", "grades", multiple=True, help="Only this grade (repeatable).")
-@click.option("--leave-out", multiple=True, help="Not this problem (repeatable).")
-@click.option("--bias/--no-bias", default=None, help="It knows only such problems.")
-@click.option("--tol", type=float, help="Relative gap asked for  [default: 1e-6]")
-@click.option("--time-limit", default=10.0, show_default=True, help="Seconds for each.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def command(
-    solver: str, kinds: tuple[str, ...], losses: tuple[str, ...], as_json: bool,
-    grades: tuple[str, ...], **asked: Any,
-) -> None:  # fmt: skip
-    """Judge anybody's solver: certified gaps, and a diagnosis of what fails.
+@click.option("--leave-out", multiple=True, help="Skip this problem (repeatable).")
+@click.option(
+    "--bias/--no-bias", default=None, help="Only problems with a bias, or none."
+)
+@click.option("--tol", type=float, help="Relative gap to reach.  [default: 1e-6]")
+@click.option("--time-limit", default=10.0, help="Seconds per problem.")
+@AS_JSON
+def command(solver: str, as_json: bool, **asked: Any) -> None:
+    """Judge any solver: certified gaps, and a diagnosis of what fails.
 
-    MODULE:NAME is a generator of iterates, or a function of a problem that returns
-    (weights, dual) or weights; the current directory is searched first. The name alone
-    of one of our own solvers will do as well. Exit code 0: passed, 1: failed.
+    MODULE:NAME is a generator of iterates, or a function that takes a problem and
+    returns (weights, dual) or weights. The current directory is searched first. The
+    name of a solver of this package works as well. Exit code 0: passed, 1: failed, 2:
+    usage error.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -40,21 +44,15 @@ def command(
     from ..judge.exam.exam import check_solver
 
     errors = Console(stderr=True)
-    quiet = not errors.is_terminal
-    bar = Progress(console=errors, transient=True, disable=quiet)
+    bar = Progress(console=errors, transient=True, disable=not errors.is_terminal)
     task = bar.add_task(solver)
-    try:
-        with bar:
-            found = check_solver(
-                solver,
-                formulations=kinds or None,
-                losses=losses or None,
-                grades=grades or None,
-                progress=lambda done, all: bar.update(task, completed=done, total=all),
-                **asked,
-            )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    with usage_errors(ValueError), bar:
+        given = {name: value for name, value in asked.items() if value != ()}
+        found = check_solver(
+            solver,
+            progress=lambda done, all: bar.update(task, completed=done, total=all),
+            **given,
+        )
     if as_json:
         click.echo(found.to_json())
     else:

@@ -13,9 +13,12 @@ from .words import check_known
     epilog="Example: mklopt derive theta_update --latex",
 )
 @click.argument("name", required=False)
-@click.option("--latex", is_flag=True, help="Print LaTeX for a paper's appendix.")
+@click.option("--latex", is_flag=True, help="Print LaTeX for the appendix of a paper.")
 def command(name: str | None, latex: bool) -> None:
-    """Print a derivation step by step, after SymPy has proved every step."""
+    """Print a derivation; SymPy proves every step before it is printed.
+
+    Without NAME: list all derivations.
+    """
     from ..reference import symbolic
 
     if name is None:
@@ -25,5 +28,5 @@ def command(name: str | None, latex: bool) -> None:
     check_known("derivation", (name,), dict.fromkeys(symbolic.names()))
     derivation = symbolic.derive(name)
     if not derivation.holds():
-        raise click.ClickException(f"{name} does not hold: please report this")
+        raise click.ClickException(f"{name} does not hold; please report this")
     click.echo(derivation.latex() if latex else derivation.text())

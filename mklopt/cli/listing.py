@@ -1,75 +1,62 @@
-"""Everything that has a name here, with one line each: `mklopt list`."""
+"""The command `mklopt list`: everything that has a name, with one line each."""
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from typing import Any
+from collections.abc import Mapping
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-Rooms = dict[str, dict[str, str]]
+from .words import AS_JSON, echo_json
 
 
 @click.command("list", epilog="Example: mklopt list --json")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def command(as_json: bool) -> None:
     """List solvers, formulations, losses, data sets and papers."""
-    print_everything(as_json)
+    found = catalogue()
+    if as_json:
+        echo_json(found)
+        return
+    console = Console()
+    for title, known in found.items():
+        table = Table(title=title, title_justify="left", show_header=False, box=None)
+        for name, line in known.items():
+            table.add_row(f"[bold]{escape(name)}[/]", escape(line))
+        console.print(table, "")
 
 
-def rooms() -> Rooms:
+def catalogue() -> dict[str, dict[str, str]]:
     """Names and first lines: solvers, formulations, losses, data sets, papers, …"""
+    from ..data.datasets import names, one_line
     from ..formulations import formulations, losses_by_name
     from ..gmkl.families import KernelFamily
     from ..gmkl.regularizers import Regularizer
     from ..solvers import solvers
 
-    homes = {name: sys.modules[s.steps.__module__] for name, s in solvers().items()}
+    files = {name: sys.modules[s.steps.__module__] for name, s in solvers().items()}
     return {
-        "solvers": _first_lines(homes),
+        "solvers": _first_lines(files),
         "formulations": _first_lines(formulations()),
         "losses": _first_lines(losses_by_name()),
-        "data sets": _data_sets(),
+        "data sets": {name: one_line(name) for name in names()},
         "papers": _papers(),
         "kernel families": _first_lines(_children(KernelFamily)),
         "their regularizers": _first_lines(_children(Regularizer)),
     }
 
 
-def print_everything(as_json: bool = False, console: Console | None = None) -> None:
-    found, console = rooms(), console or Console()
-    if as_json:
-        print(json.dumps(found, ensure_ascii=False))
-        return
-    for title, known in found.items():
-        table = Table(title=title, title_justify="left", show_header=False, box=None)
-        for name, line in known.items():
-            table.add_row(f"[bold]{escape(name)}[/]", escape(line))
-        console.print(table)
-        console.print()
-
-
-def _first_lines(known: dict[str, Any]) -> dict[str, str]:
-    return {
-        name: (item.__doc__ or "").strip().split("\n")[0]
-        for name, item in known.items()
-    }
+def _first_lines(known: Mapping[str, object]) -> dict[str, str]:
+    return {k: (v.__doc__ or "").strip().split("\n")[0] for k, v in known.items()}
 
 
 def _children(root: type) -> dict[str, type]:
     known: list[type] = root.__subclasses__()
     return {c.__name__: c for c in known if c.__module__.startswith("mklopt.")}
-
-
-def _data_sets() -> dict[str, str]:
-    from ..data.datasets import names, one_line
-
-    return {name: one_line(name) for name in names()}
 
 
 def _papers() -> dict[str, str]:

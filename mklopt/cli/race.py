@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 import numpy as np
 
-from .words import sentence
+from .words import AS_JSON, echo_json, listed, problem_options, usage_errors
 
 
 @click.command(
@@ -17,42 +16,48 @@ from .words import sentence
     epilog="Example: mklopt race --data sonar --formulation lp:p=2 --loss hinge "
     "--solvers analytic,spg,simple,auto",
 )
-@click.option("--data", multiple=True, required=True, help="Name or FILE.npz; repeat.")
-@click.option("--solvers", required=True, help="Names with commas between them.")
-@click.option("--kernels", help="Such as 'gaussian(1),gaussian(3) on single,linear'.")
-@click.option("--normalize", default="spherical", show_default=True, help="Or none.")
-@click.option("--formulation", default="lp:p=2", show_default=True)
-@click.option("--loss", help="By default what the labels call for.")
-@click.option("--C", "C", default=1.0, show_default=True, help="Weight of the loss.")
-@click.option("--bias/--no-bias", default=True, show_default=True)
-@click.option("--samples", type=int, help="Take so many samples at random.")
-@click.option("--seeds", default="0", show_default=True, help="Of solvers that draw.")
-@click.option("--tol", default=1e-6, show_default=True, help="Relative gap.")
-@click.option("--time-limit", default=30.0, show_default=True, help="Seconds a run.")
-@click.option("--out", default="race-out", show_default=True, help="Folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--data",
+    multiple=True,
+    required=True,
+    help="Data set or FILE.npz (repeatable).",
+)
+@click.option("--solvers", required=True, help="Solver names, separated by commas.")
+@problem_options
+@click.option(
+    "--seeds",
+    default="0",
+    help="Random seeds for stochastic solvers, separated by commas.",
+)
+@click.option("--tol", default=1e-6, help="Relative gap to reach.")
+@click.option("--time-limit", default=30.0, help="Seconds per run.")
+@click.option("--out", default="race-out", help="Folder for the results.")
+@AS_JSON
 def command(
-    data: tuple[str, ...], solvers: str, seeds: str, tol: float, time_limit: float,
-    out: str, as_json: bool, **words: Any,
-) -> None:  # fmt: skip
+    data: tuple[str, ...],
+    solvers: str,
+    seeds: str,
+    tol: float,
+    time_limit: float,
+    out: str,
+    as_json: bool,
+    **words: Any,
+) -> None:
     """Race solvers on the same problems; write figures, traces and a table.
 
-    Exit code 0: some solver reached the tolerance on every problem, 1: not.
+    Exit code 0: on every problem some solver reached the tolerance, 1: not, 2: usage
+    error.
     """
-    from ..tasks.race import race as run
+    from ..tasks.race import race
     from .problems import problem
 
-    try:
+    with usage_errors():
         named = {name: problem(name, **words).problem for name in data}
-        listed = [name.strip() for name in solvers.split(",")]
-        numbers = _numbers(seeds)
-        how: dict[str, Any] = {"tol": tol, "time_limit": time_limit}
-        found = run(named, listed, seeds=numbers, **how)
+        numbers, names = _numbers(seeds), listed(solvers)
+        found = race(named, names, seeds=numbers, tol=tol, time_limit=time_limit)
         written = found.save(out)
-    except (ValueError, LookupError, OSError) as error:
-        raise click.UsageError(sentence(error)) from None
     if as_json:
-        click.echo(json.dumps(_described(found), ensure_ascii=False))
+        echo_json(_described(found))
     else:
         click.echo(f"{found}\n{out}: {', '.join(written)}")
     raise SystemExit(0 if np.all(np.isfinite(found.times().min(axis=1))) else 1)
@@ -68,10 +73,16 @@ def _numbers(seeds: str) -> list[int]:
 
 
 def _described(found: Any) -> dict[str, Any]:
+    """A race as plain values, for other programs."""
     runs = [
-        {"problem": run.problem, "solver": run.solver, "seed": run.seed,
-         "status": run.result.status, "gap": run.result.relative_gap,
-         "seconds": run.result.trace.last("seconds")}
+        {
+            "problem": run.problem,
+            "solver": run.solver,
+            "seed": run.seed,
+            "status": run.result.status,
+            "gap": run.result.relative_gap,
+            "seconds": run.result.trace.last("seconds"),
+        }
         for run in found.runs
-    ]  # fmt: skip
+    ]
     return {"runs": runs, "intervals": found.intervals, "left_out": found.left_out}

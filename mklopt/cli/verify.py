@@ -1,10 +1,12 @@
-"""The command `mklopt verify`: a certificate file, or a folder of them, checked."""
+"""The command `mklopt verify`: a certificate file, or a folder of results, checked."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import click
+
+from .words import echo_json, usage_errors
 
 
 @click.command(
@@ -12,44 +14,39 @@ import click
     short_help="Check a certificate in exact arithmetic.",
     epilog="Examples: mklopt verify sonar.cert, mklopt verify certify-out",
 )
-@click.argument("path", type=click.Path())
-@click.option("--data", multiple=True, help="A file of one's own that a folder names.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (of a file).")
-def command(path: str, data: tuple[str, ...], as_json: bool) -> None:
-    """Check a certificate file in exact arithmetic (exit code 0: proved, 2: not).
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--data", multiple=True, help="FILE.npz that was certified (repeatable).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (for a file only).")
+def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
+    """Check a certificate file in exact arithmetic.
 
-    Of a folder that `mklopt certify` wrote every number of every row is computed again
-    from the point that was saved with it, and every certificate is checked.
+    PATH may also be a folder that `mklopt certify` wrote. Then every number of every
+    row is computed again from the point that was saved with it, and every certificate
+    is checked. Exit code 0: proved, 2: invalid certificate, wrong number, or usage
+    error.
     """
-    from pathlib import Path
-
     from ..certificates.checker import main as check
 
-    if not Path(path).is_dir():
-        raise SystemExit(_verified(Path(path)) if as_json else check([path]))
+    if not path.is_dir():
+        raise SystemExit(_as_json(path) if as_json else check([str(path)]))
     if as_json:
         raise click.UsageError(
             f"--json is for one certificate; {path} is a folder, its rows.jsonl is JSON"
         )
     from ..campaign.screen import recompute_everything
 
-    try:
-        same = recompute_everything(Path(path), data)
-    except (ValueError, OSError) as error:
-        raise click.UsageError(str(error)) from None
+    with usage_errors():
+        same = recompute_everything(path, data)
     raise SystemExit(0 if same else 2)
 
 
-def _verified(path: Any) -> int:
-    """What a certificate proves, or why nothing, as JSON; the exit code."""
-    import json
-
-    from ..certificates.checker import Refused
-    from ..certificates.checker import check as prove
+def _as_json(path: Path) -> int:
+    """Print what a certificate proves, or why nothing; the exit code."""
+    from ..certificates.checker import Refused, check
 
     try:
-        found = {"proved": True, **prove(path.read_bytes())}
+        found = {"proved": True, **check(path.read_bytes())}
     except (Refused, OSError) as reason:
         found = {"proved": False, "reason": str(reason)}
-    click.echo(json.dumps(found, ensure_ascii=False))
+    echo_json(found)
     return 0 if found["proved"] else 2

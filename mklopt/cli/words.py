@@ -1,6 +1,11 @@
-"""Words from and to the command line: names that are known, errors in one sentence."""
+"""Words from and to the command line: options, known names, errors in one sentence."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -14,8 +19,59 @@ def check_known(what: str, given: tuple[str, ...], known: dict) -> None:
             )
 
 
+def listed(text: str) -> list[str]:
+    """The names in a list with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+@contextmanager
+def usage_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Errors of these kinds become one sentence and exit code 2.
+
+    By default: values, names and files that are wrong.
+    """
+    expected = kinds or (ValueError, LookupError, OSError)
+    try:
+        yield
+    except expected as error:
+        raise click.UsageError(sentence(error)) from None
+
+
 def sentence(error: Exception) -> str:
     """What an error says, without Python's brackets, quotes and numbers."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename} cannot be read or written ({error.strerror})"
     return str(error.args[0] if isinstance(error, LookupError) else error)
+
+
+def echo_json(found: Any) -> None:
+    """Print one JSON object for other programs."""
+    click.echo(json.dumps(found, ensure_ascii=False))
+
+
+AS_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON instead of tables."
+)
+JOBS = click.option(
+    "--jobs", type=click.IntRange(1), default=2, help="Number of processes."
+)
+PROBLEM_OPTIONS = (
+    click.option(
+        "--kernels", help="Such as 'gaussian(1),gaussian(3) on single,linear'."
+    ),
+    click.option("--normalize", default="spherical", help="Normalization, or `none`."),
+    click.option("--formulation", default="lp:p=2", help="The regularizer."),
+    click.option("--loss", help="The loss; by default one that fits the labels."),
+    click.option("--C", "C", default=1.0, help="Weight of the loss."),
+    click.option(
+        "--bias/--no-bias", default=True, help="A constant term in f, or not."
+    ),
+    click.option("--samples", type=int, help="Draw so many samples and use them."),
+)
+
+
+def problem_options(command: Callable) -> Callable:
+    """The options of a command that say which problem on given data is meant."""
+    for option in reversed(PROBLEM_OPTIONS):
+        command = option(command)
+    return command

@@ -334,7 +334,7 @@ def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
     try:
         # Twice what the table takes, and room for headers and a few more arrays.
         arrays = read_arrays(
-            path, most=16 * (table.shape[1] + 1) * table.shape[0] + MEGABYTE
+            path, max_bytes=16 * (table.shape[1] + 1) * table.shape[0] + MEGABYTE
         )
     except (OSError, ValueError) as error:
         raise ValueError(

@@ -14,19 +14,23 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import real_array
 from .files import write_whole
 
 Array = np.ndarray
+Path = str | os.PathLike[str]
+MAX_ARRAYS = 1000  # in one archive
+HEADERS = 1 << 20  # bytes, beside the numbers of a user's file
 
 
-def read_arrays(path: str | os.PathLike[str], most: int) -> dict[str, Array]:
-    """The arrays of a NumPy archive of at most so many bytes, unpacked.
+def read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
+    """The arrays of a NumPy archive that takes at most so many bytes, unpacked.
 
     FileNotFoundError where there is no file, ValueError with the reason for any other.
     """
     try:
         with open(path, "rb") as file:
-            _check_size(file, most)
+            _check_size(file, max_bytes)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
@@ -38,11 +42,13 @@ def read_arrays(path: str | os.PathLike[str], most: int) -> dict[str, Array]:
     return arrays
 
 
-def _check_size(file: Any, most: int) -> None:
+def _check_size(file: Any, max_bytes: int) -> None:
     parts = zipfile.ZipFile(file).infolist()
     size = sum(part.file_size for part in parts)
-    if len(parts) > 1000 or size > most:
-        raise ValueError(f"unpacked it would take {size} bytes; {most} are expected")
+    if len(parts) > MAX_ARRAYS or size > max_bytes:
+        raise ValueError(
+            f"unpacked it would take {size} bytes; at most {max_bytes} are allowed"
+        )
     file.seek(0)
 
 
@@ -51,10 +57,53 @@ def _first_line(error: Exception) -> str:
     return text.split("\n")[0][:200]
 
 
-def write_archive(
-    path: str | os.PathLike, arrays: dict[str, Array], about: dict
-) -> None:
-    """arrays and a JSON description in one .npz, moved into place when complete."""
+# ---- a user's own data ---------------------------------------------------------------
+
+
+def read_labelled(path: Path, max_numbers: int) -> dict[str, Array]:
+    """A user's own data: labels y (n,) with features X (n, d) or kernels K (M, n, n).
+
+    max_numbers: of all arrays together; the caller knows how many it can work with
+    returns: "y", and "X" or "K" or both; the shapes fit, X and y are finite numbers
+    ValueError: one sentence about the file
+    """
+    try:
+        arrays = read_arrays(path, 8 * max_numbers + HEADERS)
+        return _labelled(arrays)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{path} cannot be used: {reason}") from None
+
+
+def _labelled(arrays: dict[str, Array]) -> dict[str, Array]:
+    if "y" not in arrays or not {"X", "K"} & set(arrays):
+        raise ValueError(
+            f"it has the arrays {', '.join(arrays) or 'none'}; write labels y (n,) and "
+            "features X (n, d) or kernels K (M, n, n) with numpy.savez"
+        )
+    y = real_array(arrays["y"], "y", "one number per sample")
+    n, X, K = y.size, arrays.get("X"), arrays.get("K")
+    if y.shape != (n,) or n < 2 or not np.all(np.isfinite(y)):
+        raise ValueError("y must hold two labels or more, all of them finite")
+    found = {"y": y}
+    if X is not None:
+        if X.ndim != 2 or len(X) != n:
+            raise ValueError(f"X is {X.shape} for {n} labels y; it must be (n, d)")
+        found["X"] = real_array(X, "X", "an (n, d) matrix of numbers")
+        if not np.all(np.isfinite(found["X"])):
+            raise ValueError("X has missing or infinite values; drop those samples")
+    if K is not None:
+        if K.ndim != 3 or K.shape[1:] != (n, n):
+            raise ValueError(f"K is {K.shape} for {n} labels y; it must be (M, n, n)")
+        found["K"] = K  # as it is: a stack of kernels checks its numbers itself
+    return found
+
+
+# ---- files of our own ----------------------------------------------------------------
+
+
+def write_archive(path: Path, arrays: dict[str, Array], about: dict) -> None:
+    """Arrays and a JSON description in one .npz, moved into place when complete."""
     buffer = io.BytesIO()
     note = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     contents: dict[str, Any] = {**arrays, "about.json": note}
@@ -62,12 +111,10 @@ def write_archive(
     write_whole(path, buffer.getbuffer())
 
 
-def read_archive(
-    path: str | os.PathLike, kind: str
-) -> tuple[dict[str, Array], dict[str, Any]]:
+def read_archive(path: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays and the description that write_archive wrote, checked."""
     try:
-        arrays = read_arrays(path, most=os.path.getsize(path))  # it does not compress
+        arrays = read_arrays(path, os.path.getsize(path))  # it does not compress
         about = json.loads(arrays.pop("about.json").tobytes())
         found, described = about["kind"], about["about"]
     except FileNotFoundError:

@@ -88,7 +88,7 @@ def mklopt(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (["certify", "--loss", "hing"], "loss 'hing' is not known; choose one of"),
         (["certify", "--formulation", "L2"], "formulation 'L2' is not known"),
-        (["certify", "--jobs", "0"], "at least one process"),
+        (["certify", "--jobs", "0"], "0 is not in the range x>=1"),
         (["certifi"], "No such command"),
     ],
 )

@@ -8,7 +8,7 @@ from itertools import groupby
 import pytest
 
 from mklopt import reference
-from mklopt.campaign.job import AGREEMENT, REFERENCE, Derived
+from mklopt.campaign.job import AGREEMENT, REFERENCE, ReferenceRun
 from mklopt.formulations.lp_norm import LpNorm
 from mklopt.reference.contract_problems import small_cells
 
@@ -23,7 +23,7 @@ GROUPS = [
 @pytest.mark.parametrize("cells", GROUPS)
 def test_primal_and_derived_dual_agree(cells, tmp_path, cell_counter):
     for cell in cells:
-        row = Derived(REFERENCE, cell, AGREEMENT, math.inf, tmp_path).row()
+        row = ReferenceRun(REFERENCE, cell, AGREEMENT, math.inf, tmp_path).row()
         assert row.holds and row.theorem, f"{cell.name}: {row.reason}"
     cell_counter("run", len(cells))
 

@@ -1,6 +1,7 @@
-"""The page in a real browser: it sorts, filters, draws, fits a phone, needs no network.
+"""The report: tallies, the summary, and the page in a real browser.
 
-Skipped, with the reason, where no chromium with its driver is installed.
+There it sorts, filters, draws, fits a phone and needs no network; skipped, with the
+reason, where no chromium with its driver is installed.
 """
 
 from __future__ import annotations
@@ -10,9 +11,17 @@ from dataclasses import replace
 
 import pytest
 
-from mklopt.campaign.job import Certification, Choice
+from mklopt.campaign.job import Campaign, Selection
 from mklopt.campaign.ledger import Row
-from mklopt.campaign.report import html
+from mklopt.campaign.report import (
+    html,
+    number,
+    outcome,
+    summary,
+    tally_table,
+    write_report,
+)
+from mklopt.util.tables import markdown
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -30,13 +39,13 @@ NASTY = '</script><script>document.title = "taken"</script><!-- & "quoted" \u202
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory) -> list[Row]:
     """Real rows: three solvers on two losses, and copies with other verdicts."""
-    choice = Choice(
-        solvers=frozenset({"hessian", "analytic", "smo_mkl"}),
-        losses=frozenset({"hinge", "squared"}),
-        formulations=frozenset({"BlockL1", "LpNorm"}),
+    selection = Selection(
+        solver=frozenset({"hessian", "analytic", "smo_mkl"}),
+        loss=frozenset({"hinge", "squared"}),
+        formulation=frozenset({"BlockL1", "LpNorm"}),
         data=frozenset({"small"}),
     )
-    job = Certification(tmp_path_factory.mktemp("certify"), choice)
+    job = Campaign(tmp_path_factory.mktemp("certify"), selection)
     found = list(job.run(1))
     bad = replace(found[0], id="bad", holds=False, reason=NASTY, solver="broken")
     proved = replace(found[1], id="proved", certificate="certificates/proved.cert")
@@ -48,6 +57,58 @@ def test_rows_cannot_end_the_element_that_holds_them(rows):
     page = html(rows, len(rows), {})
     assert page.count("</script>") == 2 and "document.title" in page
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def few(rows: list[Row]) -> list[Row]:
+    """One solver with a failure, another with an error: numbers that are known."""
+    one = replace(rows[0], solver="a", gap=1e-7, tol=1e-6, seconds=1.25, theorem=True,
+                  weight_error=None, certificate="x", holds=True)  # fmt: skip
+    two = replace(one, gap=2e-3, seconds=2.5, weight_error=0.5, certificate="",
+                  holds=False, reason="a | <b>c</b>\nd", theorem=False)  # fmt: skip
+    none = replace(two, solver="b", gap=None, seconds=None, weight_error=0.0, tol=1e-3)
+    return [none, one, two]
+
+
+def test_solvers_are_tallied_with_their_worst_numbers(rows):
+    table = tally_table(few(rows))
+    lines = markdown(table).splitlines()
+    heads = "solver holds fails worst-gap promised weights-off seconds longest"
+    assert lines[0].strip("| ").split(" | ") == [
+        *(head.replace("-", " ") for head in heads.split()),
+        "certificates",
+    ]
+    assert lines[2] == "| a | 1 | 1 | 2.0e-03 | 1.0e-06 | 5.0e-01 | 3.8 | 2.5 | 1 |"
+    assert lines[3] == "| b | 0 | 1 | – | 1.0e-03 | 0 | 0.0 | 0.0 | 0 |"
+    styles = [row.style for row in tally_table([*few(rows)[:2]]).rows]
+    assert styles == [None, "bold red"]  # a holds, b fails
+    assert [c.header for c in tally_table([], ["fails"]).columns] == ["solver", "fails"]
+
+
+def test_the_outcome_is_one_sentence(rows):
+    some = few(rows)
+    said = "1 of 3 verdicts hold; 1 intervals are theorems"
+    assert outcome(some, 3) == f"{said}."
+    assert outcome(some, 5) == f"{said}; 2 runs are still to be done."
+    assert (number(None), number(0.0), number(0.00123)) == ("–", "0", "1.2e-03")
+
+
+def test_the_summary_names_every_failure_in_plain_words(rows):
+    text = summary(few(rows), 3, {"code": "abc"})
+    assert (
+        text.startswith("# mklopt certify\n\n1 of 3 verdicts") and "* code: abc" in text
+    )
+    failed = text.split("## Verdicts that fail")[1]
+    assert failed.count("* **") == 2 and f"* **b** on `{rows[0].cell}`: " in failed
+    assert r"a \| &lt;b>c&lt;/b> d" in failed
+    assert "None." in summary([few(rows)[1]], 1, {})
+
+
+def test_both_files_are_written(tmp_path):
+    job = Campaign(tmp_path, Selection(quick=True, loss=frozenset({"hinge"})))
+    write_report(job)
+    text = (tmp_path / "summary.md").read_text("utf-8")
+    assert "* scope: quick" in text and f"{len(job.runs)} runs are still" in text
+    assert '"rows":[]' in (tmp_path / "report.html").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,49 @@
+"""`mklopt paper`: which papers are run, at which size, and the exit code."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from mklopt.claims import items, run
+from mklopt.cli import main
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What run_papers is called with; it says that all is well."""
+    found: dict[str, object] = {}
+
+    def fake(keys, mode, **how):
+        found.update(how, keys=keys, mode=mode)
+        return found.get("result", True)
+
+    monkeypatch.setattr(run, "run_papers", fake)
+    return found
+
+
+def paper(*words: str):
+    return CliRunner().invoke(main, ["paper", *words])
+
+
+@pytest.mark.parametrize(
+    "words, mode", [([], "quick"), (["--full"], "full"), (["--full", "--tiny"], "tiny")]
+)
+def test_the_size_is_chosen_by_a_flag(asked, words, mode):
+    assert paper("kloft2011", *words, "--seed", "3", "--jobs", "1").exit_code == 0
+    found = {"keys": ["kloft2011"], "mode": mode, "seed": 3, "out": None, "jobs": 1}
+    assert asked == found
+
+
+def test_all_means_all_and_failures_have_their_exit_code(asked):
+    asked["result"] = False
+    assert paper("all").exit_code == 1 and asked["keys"] == items.known()
+
+
+def test_mistakes_are_one_sentence_and_exit_code_2(tmp_path, monkeypatch):
+    wrong = paper("nobody2026")
+    assert wrong.exit_code == 2 and "paper 'nobody2026' is not known" in wrong.output
+    assert "x>=1" in paper("kloft2011", "--jobs", "0").output
+    monkeypatch.setattr(items, "ROOT", tmp_path)
+    wrong = paper("all")
+    assert wrong.exit_code == 2 and "run this in a checkout" in wrong.output

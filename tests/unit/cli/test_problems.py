@@ -1,0 +1,56 @@
+"""Problems from words: data sets and files, kernels, losses, samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mklopt.cli.problems import problem
+from mklopt.formulations import LpNorm
+
+
+def test_losses_follow_the_labels():
+    assert problem("wdbc", samples=40).problem.loss.name == "hinge"
+    assert problem("iris", samples=40).problem.loss.name == "multiclass_hinge"
+    assert problem("diabetes", samples=40).problem.loss.name == "squared"
+    alone = problem("wdbc", loss="one_class", samples=40).problem
+    assert not alone.bias and set(alone.y) == {1.0}
+    some = problem("wdbc", "gaussian(1) on single,linear", samples=40)
+    assert len(some.names) == 31 == some.problem.grams.M
+
+
+def test_words_become_the_parts_of_a_problem():
+    found = problem(
+        "wdbc", "gaussian(2),linear", "lp:p=1.5", "logistic", 3.0, bias=False
+    )
+    assert found.names == ["gaussian(2)", "linear"]
+    p = found.problem
+    assert (p.loss.name, p.formulation, p.C, p.bias) == (
+        *("logistic", LpNorm(1.5), 3.0, False),
+    )
+    np.testing.assert_allclose(p.grams.diag(), 1.0)  # spherical
+    plain = problem("wdbc", "linear", normalize="none", samples=30).problem
+    assert plain.grams.n == 30 and np.ptp(plain.grams.diag()) > 1
+
+
+def test_samples_are_drawn_with_the_seed():
+    first, again, other = (
+        problem("wdbc", samples=25, seed=s).problem for s in (1, 1, 2)
+    )
+    assert np.array_equal(first.grams.dense(), again.grams.dense())
+    assert not np.array_equal(first.grams.dense(), other.grams.dense())
+    with pytest.raises(ValueError, match="take two at least"):
+        problem("wdbc", samples=1)
+
+
+def test_samples_of_a_file_with_kernels_are_rows_and_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    L, y = rng.normal(size=(2, 9, 3)), rng.normal(size=9)
+    K = L @ L.transpose(0, 2, 1)
+    np.savez(tmp_path / "mine.npz", K=K, y=y)
+    whole = problem(str(tmp_path / "mine.npz")).problem
+    np.testing.assert_array_equal(whole.grams.dense(), K)
+    some = problem(str(tmp_path / "mine.npz"), samples=4).problem
+    rows = [int(np.flatnonzero(y == v)[0]) for v in some.y]
+    assert rows == sorted(rows) and len(rows) == 4
+    np.testing.assert_array_equal(some.grams.dense(), K[np.ix_([0, 1], rows, rows)])
