@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 
 import click
@@ -38,9 +37,8 @@ def catalogue() -> dict[str, dict[str, str]]:
     from ..gmkl.regularizers import Regularizer
     from ..solvers import solvers
 
-    files = {name: sys.modules[s.steps.__module__] for name, s in solvers().items()}
     return {
-        "solvers": _first_lines(files),
+        "solvers": {name: solver.about for name, solver in solvers().items()},
         "formulations": _first_lines(formulations()),
         "losses": _first_lines(losses_by_name()),
         "data sets": {name: one_line(name) for name in names()},
