@@ -82,7 +82,7 @@ class LazyStack(GramStack):
     def _lie(self, fitted: FittedKernels, cache: Any) -> None:
         self.kernels = fitted
         store = Tiles(fitted, Cache(_bytes(cache)))
-        self._become(store, np.arange(fitted.M), np.zeros(fitted.M), "")
+        self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
     def cache(self) -> Cache:

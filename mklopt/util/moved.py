@@ -2,8 +2,8 @@
 
     from mklopt.families import Product      # now mklopt.gmkl.families
 
-`install` puts a finder behind all others: it answers for module names of version 0.1
-only. `old_name` finds names inside objects that version 0.1 has pickled.
+`install` adds a finder of modules after all others; it knows the module names of
+version 0.1 only. `old_name` finds names inside objects that version 0.1 has pickled.
 """
 
 from __future__ import annotations
@@ -56,25 +56,23 @@ class _Finder(MetaPathFinder, Loader):
         return ModuleSpec(name, self) if name in MODULES else None
 
     def exec_module(self, module: ModuleType) -> None:
-        now = MODULES[module.__name__]
-        said = (
-            f"{module.__name__} is now {now}; the old name goes with the next release"
-        )
-        warnings.warn(said, DeprecationWarning, stacklevel=2)
+        old, now = module.__name__, MODULES[module.__name__]
+        message = f"{old} is now {now}; the old name goes with the next release"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
         found = vars(importlib.import_module(now))
-        vars(module).update({k: v for k, v in found.items() if k[:2] != "__"})
-        for old, new in RENAMED.get(module.__name__, {}).items():
-            setattr(module, old, found[new])
+        names = {k: v for k, v in found.items() if k[:2] != "__"}
+        names |= {name: found[new] for name, new in RENAMED.get(old, {}).items()}
+        vars(module).update(names)
 
 
 def install() -> None:
-    """Answer for the old module names, once."""
+    """Make imports of the old module names work; a second call changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 
 
 def old_name(module: str, name: str) -> Any:
-    """A name that version 0.1 had in a module, for unpickling."""
+    """The object that version 0.1 had under this name in a module, for unpickling."""
     home = NAMES[module].get(name)
     if home is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -19,6 +19,7 @@ from mklopt.kernels.pairwise import distances, products
 from mklopt.kernels.streaming import Cache
 from mklopt.reference.contract_problems import STORE, Cell, small_cells, twonorm_cells
 from mklopt.solvers import solvers, that_can
+from mklopt.util import compiled
 from mklopt.util.rounding import gamma
 
 rng = np.random.default_rng(11)
@@ -39,7 +40,9 @@ def small_tiles(monkeypatch):
     """Several tiles of unequal size, shared out among threads."""
     monkeypatch.setattr(lazy, "TILE", 32)
     monkeypatch.setattr("mklopt.util.compiled.THREADS", 3)
-    monkeypatch.setattr("mklopt.util.compiled._pool", None)
+    compiled._threads.cache_clear()  # a pool of THREADS
+    yield
+    compiled._threads.cache_clear()
 
 
 # ---- one matrix, whatever was asked for ----------------------------------------------
