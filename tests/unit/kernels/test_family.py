@@ -396,7 +396,7 @@ def brute_force(K, L, centred):
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("slab", [2**22, 1, 17 * 8 * 5])
 def test_alignments_are_their_definition(centred, slab, monkeypatch):
-    monkeypatch.setattr("mklopt.kernels.alignments.SLAB", slab)
+    monkeypatch.setattr("mklopt.kernels.alignments.SLAB_ENTRIES", slab)
     K = stack(FAMILY.fit(X))[:8]
     y = np.where(X[:, 0] > 0.3, 1.0, -1.0)
     expected = [[brute_force(k, l, centred) for l in K] for k in K]
@@ -468,7 +468,7 @@ def test_alignment_of_nothing_is_refused():
         (lambda: kernels.views(LINEAR, [[9]]).fit(X), "'view 0' .* not in X"),
         (lambda: kernels.views(LINEAR, ["a"]).fit(X), "'a' .* not in X"),
         (lambda: LINEAR.fit(X).cross(X[:, :2]), r"columns \[2\].*have \[4\]"),
-        (lambda: kernels.from_distances([X]), "no matrix of distances"),
+        (lambda: kernels.from_distances([X]), "not a matrix of distances"),
         (lambda: kernels.from_distances([np.ones((3, 3))]), "zero diagonal"),
         (lambda: kernels.from_distances([np.eye(3) - 1]), "not negative"),
         (lambda: kernels.from_distances([1 - np.eye(3)]).cross([X]), "X_new has col"),

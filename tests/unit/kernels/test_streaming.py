@@ -164,7 +164,7 @@ def test_large_results_have_fewer_parts(monkeypatch):
     fitted, A = FAMILY.fit(X), rng.normal(size=(150, 3))
     K = fitted.grams().dense()
     for spare in (1, 3 * K.shape[0] * 150 * 3 * 8):
-        monkeypatch.setattr(lazy, "SPARE", spare)
+        monkeypatch.setattr(lazy, "MAX_PARTIAL_BYTES", spare)
         np.testing.assert_allclose(fitted.lazy().matvec(A), K @ A, rtol=1e-9, atol=1e-9)
 
 
