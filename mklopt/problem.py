@@ -49,6 +49,7 @@ class Problem:
 
     Examples
     --------
+    >>> from mklopt.formulations import LpNorm
     >>> problem = Problem(np.eye(2)[None], [1, -1], formulation=LpNorm(p=2), C=10)
     >>> problem.with_(C=1.0).C
     1.0

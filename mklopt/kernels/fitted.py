@@ -150,6 +150,7 @@ class FittedKernels:
 
         Examples
         --------
+        >>> from mklopt.kernels import linear
         >>> fitted = linear().fit([[1.0], [2.0]])
         >>> [K.shape for K in fitted.cross_blocks([[1.0], [2.0], [3.0]], size=2)]
         [(1, 2, 2), (1, 1, 2)]
