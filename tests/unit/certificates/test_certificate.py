@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, certify
+from mklopt.certificates.certificate import (
+    best_shrink,
+    dual_value,
+    primal_value,
+    relative,
+)
 from mklopt.formulations import (
     BlockL1,
     GroupLasso,
@@ -135,3 +141,59 @@ def test_an_indefinite_kernel_shows_as_broken_duality():
     problem = Problem(K, np.array([1.0, -1.0]), "hinge", LpNorm(2.0), C=10.0)
     with pytest.raises(ValueError, match="weak duality fails"):
         certify(problem, [10.0, -10.0], coefficients=[[-1.0, 1.0]])
+
+
+def test_values_are_their_formulas():
+    """Hinge and ½(Σu)²: Σ C max(0, 1 − yf) + ½(Σu)², and Σ α y − ½ max v²."""
+    problem = random_problem(6, formulation=BlockL1(), C=3.0)
+    f, u = np.linspace(-2, 2, 12), np.array([0.5, 1.0, 0.0])
+    losses = 3.0 * np.sum(np.maximum(0, 1 - problem.y * f))
+    assert primal_value(problem, f, u) == pytest.approx(losses + 1.5**2 / 2)
+    alpha, v = 2.0 * problem.y, np.array([1.0, 4.0, 2.0])
+    assert dual_value(problem, alpha, v) == pytest.approx(24 - 8)
+    assert dual_value(problem, 1.01 * alpha * 1.5, v) == -np.inf  # α y > C
+
+
+def test_the_dual_point_is_shrunk_to_the_best_multiple():
+    problem = random_problem(3, formulation=BlockL1(), C=10.0)
+    alpha = 5.0 * problem.y
+    v = problem.grams.norms(alpha)
+    s, value = best_shrink(problem, alpha, v)
+    for other in (0.0, 0.9 * s, min(1.0, 1.1 * s), 1.0):
+        assert value >= dual_value(problem, other * alpha, other * v) - 1e-12
+    assert 0 < s < 1 and value == dual_value(problem, s * alpha, s * v)
+
+
+def test_relative_differences():
+    assert relative(1.0, -4.0) == 0.25 and relative(0.0, 0.0) == 0.0
+    assert (
+        relative(1.0, 0.0) == relative(np.inf, 1.0) == relative(1.0, np.inf) == np.inf
+    )
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_block_norms_are_those_of_the_kernels_with_their_shift(shift):
+    problem = random_problem(7, formulation=LpNorm(2.0), exact=False)
+    problem.grams.shift = np.full(3, shift)
+    theta = np.array([0.3, 0.0, 2.0])
+    found = certify(problem, 0.1 * problem.y, theta)
+    K = problem.grams.dense() + shift * np.eye(12)
+    expected = theta * np.sqrt([found.alpha @ k @ found.alpha for k in K])
+    np.testing.assert_allclose(found.norms, expected, rtol=1e-12)
+    same = certify(problem, 0.1 * problem.y, coefficients=found.expansion)
+    np.testing.assert_allclose(same.norms, expected, rtol=1e-12)
+    assert same.primal == pytest.approx(found.primal, rel=1e-12)
+    assert found.gap == found.primal - found.dual
+    assert found.relative_gap == pytest.approx(found.gap / found.primal)
+
+
+def test_remembered_products_give_the_same_bounds_for_fewer_passes():
+    problem = random_problem(5, formulation=LpNorm(2.0), exact=False)
+    alpha, theta = 0.3 * problem.y, np.array([0.1, 0.5, 0.0])
+    first = certify(problem, alpha, theta)
+    problem.grams.quad(first.alpha), problem.grams.combine(theta)
+    before = problem.grams.passes
+    again = certify(problem, alpha, theta, remembered=True)
+    assert problem.grams.passes == before
+    assert again.primal == pytest.approx(first.primal, rel=1e-13)
+    assert again.dual == pytest.approx(first.dual, rel=1e-13)

@@ -7,6 +7,7 @@ import base64
 import json
 import subprocess
 import sys
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -318,3 +319,48 @@ def test_the_command_line(tmp_path):
     assert found.exit_code == 2 and "is a folder" in found.output
     missing = call(tmp_path / "none.cert")
     assert missing.exit_code == 2 and "refused: " in missing.output
+
+
+def test_arithmetic_is_exact():
+    assert checker.grid([0.5, -3.0, 0.125]) == ([4, -24, 1], 3)
+    assert checker.dot([1, 2, 3], [4, 5]) == 14
+    assert checker.square([1, 2, 3, 4, 5, 6], 3) == [[1, 2, 3], [2, 4, 5], [3, 5, 6]]
+    assert checker.scaled(-5, 8, 1) == -2 and checker.scaled(5, 8, 5) == 20
+    R = checker.cholesky([[4.0, 2.0], [2.0, 10.0]], 0.0)
+    assert R == [[2.0], [1.0, 3.0]] and checker.cholesky([[-1.0]], 0.5) is None
+
+
+def test_norms_have_sixty_digits():
+    with localcontext(checker.DIGITS):
+        three, four = Decimal(3), Decimal(4)
+        assert abs(checker.norm([three, four], Fraction(2)) - 5) < Decimal(10) ** -57
+        assert checker.norm([three, four], None) == 4
+        root = checker.power(Decimal(2), Fraction(1, 2))
+        assert abs(root * root - 2) < Decimal(10) ** -57
+        assert checker.power(Decimal(0), Fraction(1, 3)) == 0
+
+
+def test_products_know_the_shift():
+    """K = LLᵀ with L = (1, ½)ᵀ, as a factor and as a triangle; a = (2, −1)/2."""
+    a, shift = ([2, -1], 1), Fraction(3)
+    kinds = (checker.Factor([1.0, 0.5], 2), checker.Triangle([1.0, 0.5, 0.25], 2))
+    for kernel in kinds:
+        image, quad = checker.product(kernel, shift, a)
+        assert image == [Fraction(3, 4) + 3, Fraction(3, 8) - Fraction(3, 2)]
+        assert quad == Fraction(3, 4) ** 2 + 3 * Fraction(5, 4)
+
+
+def test_the_program_prints_what_is_proved_or_why_not(tmp_path, capsys):
+    found, content = written(tmp_path, M=2, formulation=LpNorm(2.0))
+    assert checker.main([str(tmp_path / "file.cert")]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("proved: ") and f"problem {found.problem.digest()}" in shown
+    assert "for hinge, LpNorm(p=2.0), n = 8, M = 2, with bias, kernels K + " in shown
+    (tmp_path / "bad.cert").write_bytes(content[:-1])
+    for arguments, why in (
+        ([str(tmp_path / "bad.cert")], "hash in the first line"),
+        ([str(tmp_path / "none")], "No such file"),
+        ([], "give the name of one file"),
+    ):
+        assert checker.main(arguments) == 2
+        assert why in capsys.readouterr().out

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, certify
-from mklopt.certificates.enclosure import _Products
+from mklopt.certificates.enclosure import _Products, enclose, finite
 from mklopt.formulations import (
     VSKL,
     BlockL1,
@@ -232,3 +232,24 @@ def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
     assert happened > 10  # there was rounding to cover
     for predicted, bound, true in zip(f[:, 0], error[:, 0], exact_f):
         assert abs(Fraction(float(predicted)) - true) <= Fraction(float(bound))
+
+
+def test_a_bound_that_is_no_number_is_infinite():
+    def overflow():
+        raise OverflowError
+
+    assert finite(lambda: 2.5) == 2.5 and finite(lambda: -INF) == -INF
+    assert finite(overflow) == finite(lambda: float("nan")) == INF
+
+
+@pytest.mark.parametrize("loss", ["hinge", "multinomial"])
+def test_the_dual_point_of_an_enclosure_is_exactly_feasible(loss):
+    problem = random_problem(4, "hinge", LpNorm(2.0))
+    if loss == "multinomial":
+        problem = problem.with_(y=np.arange(12) % 3, loss=loss)
+    alpha = np.random.default_rng(4).normal(size=problem.shape)
+    found = enclose(certify(problem, alpha, np.ones(3)))
+    columns = found.alpha.reshape(12, -1).T
+    for column in columns:
+        assert sum(map(Fraction, column.tolist()), Fraction(0)) == 0
+    assert 0 <= found.shrink <= 1 <= found.stretch and found.lower <= found.upper

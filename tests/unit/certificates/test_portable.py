@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+
 import numpy as np
 import pytest
 
 import mklopt
-from mklopt.certificates.checker import check
+from mklopt.certificates import portable
+from mklopt.certificates.checker import FORMAT, check
 from mklopt.formulations import VSKL, BlockL1, ElasticNet, GroupLasso, LpNorm
 
 LOSSES = ("hinge", "logistic", "squared", "eps_insensitive")
@@ -105,3 +110,35 @@ def test_an_irrational_p_is_not_written(tmp_path):
     found = solved(formulation=VSKL(GROUPS, 1.5))
     with pytest.raises(ValueError, match="q = "):
         found.save_certificate(tmp_path / "file.cert")
+
+
+def test_a_file_is_sealed_by_the_hash_of_its_claim():
+    head, _, body = portable.seal({"lower": 1.0}).partition(b"\n")
+    assert head == FORMAT + hashlib.sha256(body).hexdigest().encode()
+    assert json.loads(body) == {"lower": 1.0}
+
+
+def test_the_statement_has_every_digit_of_the_problem(tmp_path):
+    problem = solved().problem
+    stated = portable.statement(problem)
+    first = np.frombuffer(base64.b64decode(stated["kernels"][0]), "<f8")
+    np.testing.assert_array_equal(first, next(iter(problem.grams.content())))
+    y = np.frombuffer(base64.b64decode(stated["y"]), "<f8")
+    np.testing.assert_array_equal(y, problem.y)
+    assert stated["problem"] == problem.digest() and stated["bias"] is True
+    assert stated["loss"][0] == "hinge" and stated["formulation"][1] == {"p": 4 / 3}
+
+
+def test_the_dual_point_is_written_in_integers():
+    found = solved().certificate
+    dual = portable.points_of(found)["dual"]
+    whole = np.array(dual["integers"], float) * 2.0 ** -dual["exponent"]
+    np.testing.assert_array_equal(whole, found.enclosure.alpha)
+
+
+def test_infinite_bounds_are_not_written():
+    problem = solved().problem
+    with np.errstate(all="ignore"):
+        found = mklopt.certify(problem, problem.y, np.full(3, 1e300))
+        with pytest.raises(ValueError, match="is infinite: a file cannot prove it"):
+            portable.points_of(found)

@@ -295,9 +295,6 @@ def test_broken_files_get_one_clear_sentence(folder, write, words):
         load("sonar")
 
 
-# ---- OpenML -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["mnist5k", "wpbc", "german", "a1a"])
 def test_what_openml_does_not_have_says_so(folder, name):
     with pytest.raises(

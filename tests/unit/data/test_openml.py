@@ -12,7 +12,7 @@ import pytest
 
 from mklopt.data import datasets
 from mklopt.data.datasets import DataNotFound, load
-from mklopt.data.openml import TIMEOUT
+from mklopt.data.openml import TIMEOUT, Table, fetch
 
 
 @pytest.fixture
@@ -122,3 +122,22 @@ def test_a_silent_server_is_left_after_the_timeout_without_retries(proxy, monkey
         load("sonar")
     assert 0.25 < time.perf_counter() - start < 0.9  # one attempt
     assert socket.getdefaulttimeout() is None
+
+
+def test_a_table_knows_the_kind_of_its_labels():
+    assert Table((4, 2), ("no", "yes")).kind == "binary"
+    assert Table((4, 2), ("a", "b", "c")).kind == "classes"
+
+
+def test_fetching_gives_views_and_labels_in_the_order_of_the_table(monkeypatch):
+    answers = {7: ([[1.0]], ["yes"], {}), 9: ([[2.0, 3.0]], ["yes"], {})}
+    openml(monkeypatch, answers)
+    table = Table((1, 3), ("no", "yes"), {"left": 7, "right": 9})
+    parts, y = fetch(table)
+    assert {view: part.tolist() for view, part in parts.items()} == {
+        "left": [[1.0]],
+        "right": [[2.0, 3.0]],
+    }
+    assert y.tolist() == [1]
+    with pytest.raises(ValueError, match=r"shape \(1, 3\), not \(2, 3\) as expected"):
+        fetch(replace(table, shape=(2, 3)))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack
+from mklopt.grams.psd import proved_shift, root
 
 rng = np.random.default_rng(7)
 
@@ -49,3 +50,26 @@ def test_an_indefinite_kernel_is_refused():
     K = np.array([[[1.0, 2.0], [2.0, 1.0]]])
     with pytest.raises(ValueError, match="kernel 0 is not positive semi-definite"):
         GramStack(K).verify_psd()
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.25])
+def test_a_root_is_a_factor_of_the_rank_of_the_kernel(shift):
+    K = kernels(M=1, rank=3)[0]
+    L = root(K, shift)
+    np.testing.assert_allclose(L @ L.T, K + shift * np.eye(8), atol=1e-12)
+    assert L.shape == (8, 8 if shift else 3)
+
+
+def test_the_root_of_nothing_is_zero_and_of_an_indefinite_matrix_refused():
+    np.testing.assert_array_equal(root(np.zeros((3, 3))), np.zeros((3, 1)))
+    with pytest.raises(ValueError, match="smallest eigenvalue is -1, its largest 3"):
+        root(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_a_shift_is_needed_only_where_rounding_spoils_the_proof():
+    assert proved_shift(np.eye(4), "K") == 0.0
+    assert proved_shift(np.zeros((4, 4)), "K") == 0.0
+    assert 0 < proved_shift(np.ones((4, 4)), "K") < 1e-13
+    wrong = pytest.raises(ValueError, match="K is too large for float64")
+    with np.errstate(over="ignore"), wrong:
+        proved_shift(1e308 * np.eye(4), "K")

@@ -60,6 +60,61 @@ def test_operations_agree_with_their_definitions(storage, n):
     same(part.subset([1]).diag(), [np.diag(K[0])])
 
 
+@pytest.mark.parametrize("storage", ["packed", "full", "factors"])
+def test_norms_are_those_of_the_kernels_with_their_shift(storage):
+    grams = STORAGES[storage](kernels(M=3))
+    A = rng.normal(size=(8, 2))
+    KA = grams.matvec(A)
+    expected = [np.sqrt(np.trace(A.T @ k @ A)) for k in grams.dense()]
+    np.testing.assert_allclose(grams.norms(A), expected)
+    before = grams.passes
+    np.testing.assert_allclose(grams.norms(A, KA), expected)
+    assert grams.passes == before  # nothing was read again
+    grams.shift = np.array([0.0, 0.5, 2.0])
+    squares = np.square(expected) + grams.shift * np.sum(A**2)
+    np.testing.assert_allclose(grams.norms(A), np.sqrt(squares))
+    np.testing.assert_allclose(grams.norms(A, KA), np.sqrt(squares))
+
+
+def test_a_norm_whose_square_is_negative_by_rounding_is_zero():
+    grams = GramStack(np.array([[[1.0, 1.0], [1.0, 1.0 - 2.0**-53]]]))
+    a = np.array([1.0, -1.0])
+    assert grams.quad(a)[0] < 0 and grams.norms(a)[0] == 0.0
+
+
+def test_full_storage_in_single_precision_is_read_in_double_precision():
+    """Compiled loops take float64 only, and every entry as it is stored."""
+    grams = GramStack(kernels(), storage="full", dtype="float32")
+    assert grams.dense().dtype == float
+    np.testing.assert_array_equal(grams.dense()[1], grams.kernel(1))
+
+
+def test_content_is_the_same_for_packed_and_full_storage():
+    K = kernels()
+    packed, full = GramStack(K).content(), GramStack(K, storage="full").content()
+    for one, other, k in zip(packed, full, K, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, k[np.triu_indices(8)])
+
+
+def test_apart_has_its_own_count_and_memory():
+    grams = GramStack(kernels())
+    grams.quad(np.ones(8))
+    other = grams.apart()
+    assert other.passes == 0 and other._store is grams._store
+    other.quad(np.ones(8))
+    assert other.passes > 0
+
+
+def test_forgotten_results_are_computed_again():
+    grams = GramStack(kernels())
+    grams.quad(np.ones(8))
+    before = grams.passes
+    grams.forget()
+    grams.quad(np.ones(8))
+    assert grams.passes == 2 * before
+
+
 def test_passes_are_counted_in_numbers_read():
     for storage, share in (("full", 1.0), ("packed", 36 / 64)):
         grams, a = GramStack(kernels(M=4), storage=storage), np.ones(8)

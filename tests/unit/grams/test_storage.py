@@ -5,8 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from mklopt import GramStack
+from mklopt.grams.storage import Factors, Triangles, in_order
 from mklopt.util.rounding import gamma
 
 rng = np.random.default_rng(7)
@@ -44,3 +46,65 @@ def test_the_chain_of_a_tiled_product_covers_its_rounding():
         true = sum(terms, Fraction(0))
         worst = max(worst, float(abs(Fraction(float(got[i])) - true) / true))
     assert 0 < worst <= gamma(grams.chain(n))
+
+
+def filled(K, storage, dtype=float):
+    store = Triangles(K.shape[1], len(K), storage, dtype)
+    for m, k in enumerate(K):
+        store.store(m, k)
+    return store
+
+
+def factors(n=8):
+    return [rng.normal(size=(n, r)) for r in (2, 1, 4)]
+
+
+@pytest.mark.parametrize("kind", ["packed", "full", "factors"])
+def test_a_store_computes_with_the_kernels_of_the_index(kind):
+    """In the order of the index: a subset needs no copy."""
+    L = factors()
+    K = np.stack([f @ f.T for f in L])
+    store = Factors(L) if kind == "factors" else filled(K, kind)
+    A, S, theta = rng.normal(size=(1, 8, 2)), K[0] - 2 * np.eye(8), np.array([2.0, -1])
+    for order in ([0, 1, 2], [2, 0], [1]):
+        index, some = np.array(order), K[order]
+        np.testing.assert_allclose(store.matvec(index, A), some @ A[0], atol=1e-12)
+        np.testing.assert_allclose(store.diag(index), [np.diag(k) for k in some])
+        np.testing.assert_allclose(
+            store.quad(index, A[0]), [np.sum(A[0] * (k @ A[0])) for k in some]
+        )
+        np.testing.assert_allclose(
+            store.against(index, S), [np.sum(k * S) for k in some], atol=1e-11
+        )
+        which = np.array([7, 0])
+        np.testing.assert_allclose(store.rows(index, which), some[:, which], atol=1e-13)
+    pair = np.array([2, 0])
+    np.testing.assert_allclose(store.combine(pair, theta), 2 * K[2] - K[0], atol=1e-12)
+    np.testing.assert_allclose(store.kernel(1), K[1], atol=1e-14)
+
+
+def test_the_cost_is_the_share_of_the_numbers_of_float64():
+    K = kernels(M=2, n=10)
+    assert filled(K, "full").cost == 1.0
+    assert filled(K, "packed").cost == pytest.approx(0.55)
+    assert filled(K, "packed", np.float32).cost == pytest.approx(0.275)
+    assert Factors(factors(n=10)).cost == pytest.approx(70 / 300)
+
+
+def test_triangles_are_read_row_after_row():
+    K = kernels(M=2)
+    for storage in ("packed", "full"):
+        found = filled(K, storage).triangle(1)
+        np.testing.assert_allclose(found, K[1][np.triu_indices(8)])
+
+
+def test_numbers_in_order_are_those_that_count_up():
+    assert in_order(np.array([0, 1, 2])) and in_order(np.array([5]))
+    assert not in_order(np.array([0, 2])) and not in_order(np.array([1, 0]))
+
+
+def test_whole_means_all_kernels_in_float64():
+    K = kernels(M=2)
+    assert filled(K, "full").whole(np.arange(2))
+    assert not filled(K, "full").whole(np.array([0]))
+    assert not filled(K, "full", np.float32).whole(np.arange(2))

@@ -182,9 +182,6 @@ def test_one_family_per_view_and_a_common_constant():
     np.testing.assert_allclose(stack(fitted)[2], gaussian(parts["a"], parts["a"], 2))
 
 
-# ---- normalizations -----------------------------------------------------------------
-
-
 # ---- errors -------------------------------------------------------------------------
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mklopt import GramStack, kernels
+from mklopt.kernels.fitted import blocks_of, rows_of, sizes_of, whole_number
 from mklopt.kernels.functions import Gaussian
 
 rng = np.random.default_rng(11)
@@ -96,3 +98,35 @@ def test_cross_does_not_need_the_training_matrices_first():
     early = fitted.cross(X_NEW)
     list(fitted)
     np.testing.assert_array_equal(early, fitted.cross(X_NEW))
+
+
+@pytest.mark.parametrize("steps", [None, "centre"])
+def test_a_subset_keeps_its_normalization(steps):
+    fitted = FAMILY.fit(X, steps)
+    part = fitted.subset([3, 0])
+    assert part.names == [fitted.names[3], fitted.names[0]]
+    np.testing.assert_array_equal(part.cross(X_NEW), fitted.cross(X_NEW)[[3, 0]])
+    np.testing.assert_array_equal(stack(part), stack(fitted)[[3, 0]])
+
+
+def test_new_points_come_in_pieces():
+    fitted = FAMILY.fit(X, "multiplicative")
+    pieces = list(fitted.cross_blocks(X_NEW, size=4))
+    assert [len(K[0]) for K in pieces] == [4, 2]
+    np.testing.assert_array_equal(np.hstack(pieces), fitted.cross(X_NEW))
+
+
+def test_views_are_matrices_with_the_same_rows():
+    assert list(blocks_of(X, "X")) == [""]
+    blocks = blocks_of({"a": X, "b": X[:, :2]}, "X")
+    assert rows_of(blocks) == 17 and sizes_of(blocks) == {"a": 4, "b": 2}
+    assert list(blocks_of([X, X], "X")) == list(blocks_of(np.stack([X, X]), "X"))
+    with pytest.raises(ValueError, match="X, view 1, has NaN"):
+        blocks_of([X, X * np.nan], "X")
+
+
+def test_whole_numbers_are_checked():
+    assert whole_number(np.int64(3), "M", 1) == 3
+    for wrong in (0, 1.0, "2"):
+        with pytest.raises(ValueError, match=r"M is .*; give a whole number from 1 on"):
+            whole_number(wrong, "M", 1)
