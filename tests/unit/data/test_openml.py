@@ -130,7 +130,7 @@ def test_a_table_knows_the_kind_of_its_labels():
 
 
 def test_fetching_gives_views_and_labels_in_the_order_of_the_table(monkeypatch):
-    answers = {7: ([[1.0]], ["yes"], {}), 9: ([[2.0, 3.0]], ["yes"], {})}
+    answers: dict = {7: ([[1.0]], ["yes"], {}), 9: ([[2.0, 3.0]], ["yes"], {})}
     openml(monkeypatch, answers)
     table = Table((1, 3), ("no", "yes"), {"left": 7, "right": 9})
     parts, y = fetch(table)

@@ -103,7 +103,7 @@ def test_cross_does_not_need_the_training_matrices_first():
 @pytest.mark.parametrize("steps", [None, "centre"])
 def test_a_subset_keeps_its_normalization(steps):
     fitted = FAMILY.fit(X, steps)
-    part = fitted.subset([3, 0])
+    part = fitted.subset(np.array([3, 0]))
     assert part.names == [fitted.names[3], fitted.names[0]]
     np.testing.assert_array_equal(part.cross(X_NEW), fitted.cross(X_NEW)[[3, 0]])
     np.testing.assert_array_equal(stack(part), stack(fitted)[[3, 0]])
