@@ -41,11 +41,11 @@ Grid = tuple[list[int], int]  # integers k and an exponent e: the numbers k · 2
 
 
 class Refused(ValueError):
-    """Why a file proves nothing."""
+    """The reason why a certificate is invalid."""
 
 
 def check(content: bytes) -> dict[str, Any]:
-    """What the bytes of a file prove; Refused says why they prove nothing."""
+    """What the bytes of a file prove; Refused if the certificate is invalid."""
     head, _, body = content.partition(b"\n")
     demand(head.startswith(FORMAT), f"it does not begin with {FORMAT.decode()!r}")
     same = head == FORMAT + hashlib.sha256(body).hexdigest().encode()

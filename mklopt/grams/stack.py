@@ -117,15 +117,14 @@ class GramStack:
         ValueError
             If factors have different numbers of rows, or entries that are not finite.
         """
-        if factors is None or not hasattr(factors, "__iter__"):
+        if not hasattr(factors, "__iter__"):
             raise ValueError(
                 "factors must be a list of (n, r) matrices, one per kernel"
             )
         factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
-        if not factors or any(
-            L.ndim != 2 or len(L) != len(factors[0]) or 0 in L.shape for L in factors
-        ):
-            shapes = [L.shape for L in factors]
+        shapes = [L.shape for L in factors]
+        one_n = len({shape[:1] for shape in shapes}) == 1
+        if not one_n or any(len(shape) != 2 or 0 in shape for shape in shapes):
             raise ValueError(
                 f"factors have shapes {shapes}; give one (n, r) matrix per kernel, "
                 "all with the same n"
@@ -368,7 +367,17 @@ class GramStack:
         self._count.passes += self._share * rows / self.n
 
     def kernel(self, m: int) -> Array:
-        """Kernel m as an (n, n) array, copied."""
+        """One kernel as an array.
+
+        Parameters
+        ----------
+        m : int
+
+        Returns
+        -------
+        array (n, n)
+            A copy.
+        """
         return np.asarray(self._store.kernel(self._index[m]))
 
     def diag(self) -> Array:
@@ -516,27 +525,27 @@ def _stored(K: Any, storage: str, dtype: np.dtype, count: int | None = None) -> 
         kernel = _matrix(given, m, None if store is None else store.n)
         store = store or Triangles(len(kernel), M, storage, dtype)
         single = getattr(given, "dtype", None) in (np.float32, np.float16)
-        top, skew, lowest, nan = store.store(m, kernel)
-        close = (1e-4 if single else 1e-10) * top  # rounding of symmetric entries
-        if nan != 0 or not np.isfinite(top):
-            raise ValueError(
-                f"kernel {m} has NaN or infinite entries; clean the data it comes from"
-            )
-        if skew > close:
-            raise ValueError(
-                f"kernel {m} is not symmetric; pass (K + K.transpose(0, 2, 1))/2 if "
-                "the difference is only rounding"
-            )
-        if lowest < -close:
-            raise ValueError(
-                f"kernel {m} has a negative diagonal entry, so it is not positive "
-                "semi-definite; check how it was computed"
-            )
-        if top > np.finfo(dtype).max:
-            raise ValueError(f"kernel {m} is too large for {dtype}; rescale it")
+        if wrong := _wrong(*store.store(m, kernel), single, dtype):
+            raise ValueError(f"kernel {m} {wrong}")
     if store is None:
         raise ValueError("there are no kernels; expected (M, n, n) with M ≥ 1")
     return store
+
+
+def _wrong(
+    top: float, skew: float, lowest: float, nan: float, single: bool, dtype: np.dtype
+) -> str:
+    """What is wrong with a kernel, by the measures of loops.store; "" if nothing is."""
+    close = (1e-4 if single else 1e-10) * top  # rounding of symmetric entries
+    if nan != 0 or not np.isfinite(top):
+        return "has NaN or infinite entries; clean the data it comes from"
+    if skew > close:
+        mean = "pass (K + K.transpose(0, 2, 1))/2"
+        return f"is not symmetric; {mean} if the difference is only rounding"
+    if lowest < -close:
+        psd = "so it is not positive semi-definite"
+        return f"has a negative diagonal entry, {psd}; check how it was computed"
+    return f"is too large for {dtype}; rescale it" if top > np.finfo(dtype).max else ""
 
 
 def _outer(K: Any) -> Array:

@@ -451,10 +451,10 @@ class Tiles:
         new = np.array([k for k, row in enumerate(kept) if row is None], int)
         t[new] = base.rows(which[new])
         for k, row in enumerate(kept):
-            if row is not None:
+            if row is None:
+                self.cache.put((place, int(which[k])), t[k].copy())
+            else:
                 t[k] = row
-        for k in new:
-            self.cache.put((place, int(which[k])), t[k].copy())
         return t
 
     def _rows_of_tiles(self, place: int, which: Array) -> Array:
