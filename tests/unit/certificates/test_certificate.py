@@ -187,6 +187,14 @@ def test_block_norms_are_those_of_the_kernels_with_their_shift(shift):
     assert found.relative_gap == pytest.approx(found.gap / found.primal)
 
 
+def test_the_width_is_the_relative_gap_of_the_proved_bounds():
+    problem = random_problem(5, formulation=LpNorm(2.0))
+    found = certify(problem, 0.3 * problem.y, np.ones(3))
+    width = (found.upper - found.lower) / found.upper
+    assert found.width == pytest.approx(width) >= found.relative_gap * (1 - 1e-9)
+    assert f"{found.lower:.12g} ≤ f* ≤ {found.upper:.12g}" in str(found)
+
+
 def test_remembered_products_give_the_same_bounds_for_fewer_passes():
     problem = random_problem(5, formulation=LpNorm(2.0), exact=False)
     alpha, theta = 0.3 * problem.y, np.array([0.1, 0.5, 0.0])

@@ -179,6 +179,18 @@ def test_names_are_known_and_near_misses_are_recognized():
         load("zzz")
 
 
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("twonorm", "exact distribution"),
+        ("iris", "classes labels, comes with scikit-learn"),
+        ("pima", "768 × 8, binary labels, MKLOPT_DATA or OpenML"),
+    ],
+)
+def test_every_set_is_described_in_one_line(name, words):
+    assert words in datasets.one_line(name)
+
+
 def test_splits_are_disjoint_complete_and_repeatable():
     d = load("orabona_toy", n=30)
     train, test = d.split(0.7, seed=3)

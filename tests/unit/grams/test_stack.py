@@ -125,6 +125,8 @@ def test_passes_are_counted_in_numbers_read():
         grams.combine(np.array([1.0, 0, 0, 1]))  # kernels of weight 0 are not read
         grams.subset([0, 1]).quad(2 * a)  # and a subset is counted with its stack
         assert grams.passes == pytest.approx(4 * share)
+        grams.count_rows(16)  # read by a solver itself: 2 passes of 8 rows
+        assert grams.passes == pytest.approx(4 * share + 2)
 
 
 def test_a_product_knows_its_quad_and_a_subset_what_its_stack_combined():

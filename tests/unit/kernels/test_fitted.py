@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import GramStack, kernels
+from mklopt import GramStack, LazyStack, kernels
 from mklopt.kernels.fitted import blocks_of, rows_of, sizes_of, whole_number
 from mklopt.kernels.functions import Gaussian
 
@@ -107,6 +107,14 @@ def test_a_subset_keeps_its_normalization(steps):
     assert part.names == [fitted.names[3], fitted.names[0]]
     np.testing.assert_array_equal(part.cross(X_NEW), fitted.cross(X_NEW)[[3, 0]])
     np.testing.assert_array_equal(stack(part), stack(fitted)[[3, 0]])
+
+
+def test_a_lazy_stack_has_the_same_kernels_and_names():
+    fitted = FAMILY.fit(X, "unit_trace")
+    grams = fitted.lazy(cache="1MB")
+    assert isinstance(grams, LazyStack) and grams.cache.limit == 10**6
+    np.testing.assert_array_equal(grams.dense(), stack(fitted))
+    assert grams.kernels.who(1) == "kernel 1, gaussian(mean),"
 
 
 def test_new_points_come_in_pieces():
