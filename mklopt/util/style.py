@@ -130,12 +130,3 @@ def done(figure: Any, path: str | os.PathLike | None = None) -> Any:
         write(figure, target.with_suffix(""), kinds)
     plt.close(figure)
     return figure
-
-
-def positive(text: str) -> int:
-    """A whole number ≥ 1 from the command line."""
-    import argparse
-
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}; give a whole number ≥ 1")
-    return int(text)

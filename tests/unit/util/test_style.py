@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -92,10 +90,3 @@ def test_done_writes_by_the_ending_and_closes(tmp_path):
 def test_save_goes_to_the_folder_of_figures(tmp_path, monkeypatch):
     monkeypatch.setattr(style, "FOLDER", tmp_path)
     assert style.save(drawn(), "f") == [tmp_path / "f.png", tmp_path / "f.pdf"]
-
-
-def test_a_count_from_the_command_line_is_a_whole_number():
-    assert style.positive("12") == 12
-    for text in ("0", "-1", "1.5", "x"):
-        with pytest.raises(argparse.ArgumentTypeError, match="whole number"):
-            style.positive(text)
