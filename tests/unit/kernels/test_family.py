@@ -133,6 +133,18 @@ def test_families_add_and_the_constant_kernel_is_one():
     np.testing.assert_allclose(stack(fitted)[0], X @ X.T)
 
 
+def test_a_function_of_your_own_is_a_kernel_with_its_name():
+    def dot(A, B):
+        return A @ B.T
+
+    fitted = (kernels.function(dot) + kernels.function(dot, "mine")).fit(X)
+    assert fitted.names == ["dot", "mine"]
+    np.testing.assert_allclose(stack(fitted)[0], X @ X.T)
+    np.testing.assert_allclose(fitted.cross(X_NEW)[1], X_NEW @ X.T)
+    with pytest.raises(ValueError, match="k = 3; give a function"):
+        kernels.function(3)  # type: ignore[arg-type]
+
+
 def test_families_are_immutable_values_that_can_be_stored():
     family = kernels.rakotomamonjy() + kernels.subset_gaussians(3)
     assert family == kernels.rakotomamonjy() + kernels.subset_gaussians(3)
