@@ -26,12 +26,33 @@ Array = np.ndarray
 class Problem:
     """One learning problem, checked when it is made.
 
-    grams: a GramStack, or an (M, n, n) array of kernel matrices
-    y: one label per sample, as the loss needs them (−1/+1, numbers, or 0 … k−1)
-    loss: a name ("hinge", "logistic", "squared", …), an instance, or @mklopt.loss
-    formulation: an instance such as LpNorm(p=2), or @mklopt.formulation
-    C: the weight of the loss, one number or one per sample
-    bias: whether f has a constant term
+    Parameters
+    ----------
+    grams : GramStack, or array (M, n, n)
+        The kernels on the training samples.
+    y : array (n,)
+        One label per sample, as the loss needs them: −1/+1, numbers, or 0 … k−1.
+    loss : str or Loss
+        A name ("hinge", "logistic", "squared", …), an instance, or a loss declared
+        with @mklopt.loss.
+    formulation : Formulation
+        An instance such as LpNorm(p=2), or one declared with @mklopt.formulation.
+    C : float, or array (n,)
+        The weight of the loss, positive: one number, or one per sample.
+    bias : bool
+        Whether f has a constant term b.
+
+    Raises
+    ------
+    ValueError
+        If a part is not valid; the message says what was given and what to do.
+
+    Examples
+    --------
+    >>> from mklopt.formulations import LpNorm
+    >>> problem = Problem(np.eye(2)[None], [1, -1], formulation=LpNorm(p=2), C=10)
+    >>> problem.with_(C=1.0).C
+    1.0
     """
 
     grams: GramStack
@@ -93,12 +114,12 @@ class Problem:
 
     @cached_property
     def costs(self) -> Array:
-        """C as one number per sample."""
+        """C as an array (n,), one number per sample."""
         return np.broadcast_to(np.asarray(self.C, float), (self.grams.n,))
 
     @property
     def spread_costs(self) -> Array:
-        """C against predictions: (n,), or (n, 1) where there are k outputs."""
+        """`costs` shaped to multiply predictions: (n,), or (n, 1) for k outputs."""
         return self.costs if len(self.shape) == 1 else self.costs[:, None]
 
     @property
@@ -107,16 +128,45 @@ class Problem:
         return self.loss.shape(self.y)
 
     def feasible(self, alpha: Array) -> Array:
-        """A dual feasible point near alpha: in the domain of V*, Σα = 0 for a bias."""
+        """A dual feasible point near alpha: in the domain of V*, Σα = 0 for a bias.
+
+        Parameters
+        ----------
+        alpha : array of the shape of predictions
+
+        Returns
+        -------
+        array of the same shape
+        """
         return self.loss.domain(self.y).restore(alpha, self.costs, self.bias)
 
     def dual_loss(self, alpha: Array) -> float:
-        """−Σ C V*(−α/C): the part of the dual value that does not see the kernels."""
+        """−Σ C V*(−α/C): the part of the dual value that does not depend on kernels.
+
+        Parameters
+        ----------
+        alpha : array of the shape of predictions
+
+        Returns
+        -------
+        float
+            −inf outside the domain of V*.
+        """
         a = -alpha / self.spread_costs
         return -float(self.costs @ self.loss.conjugate(a, self.y))
 
     def with_(self, **changes: Any) -> Problem:
-        """The same problem with some of its parts exchanged."""
+        """The same problem with some of its parts replaced, and checked again.
+
+        Parameters
+        ----------
+        **changes
+            Parameters of Problem, by name.
+
+        Returns
+        -------
+        Problem
+        """
         return replace(self, **changes)
 
     def __repr__(self) -> str:
@@ -128,23 +178,25 @@ class Problem:
         )
 
     def digest(self) -> str:
-        """A hash of everything that determines the optimum."""
+        """The SHA-256 of everything that determines the optimum, as 64 hex digits.
+
+        Stored references and certificate files name their problem by it.
+        """
         h = hashlib.sha256()
         grams = self.grams
         h.update(json.dumps(["mklopt problem 1", grams.M, grams.n, self.bias]).encode())
         for array in grams.content():
             h.update(json.dumps(array.shape).encode())
             h.update(np.ascontiguousarray(array, "<f8").tobytes())
-        h.update(np.ascontiguousarray(grams.shift, "<f8").tobytes())
-        h.update(np.ascontiguousarray(self.y, "<f8").tobytes())
-        h.update(np.ascontiguousarray(self.costs, "<f8").tobytes())
-        h.update(json.dumps(describe(self.loss, self)).encode())
-        h.update(json.dumps(describe(self.formulation, self)).encode())
+        for array in (grams.shift, self.y, self.costs):
+            h.update(np.ascontiguousarray(array, "<f8").tobytes())
+        for part in (self.loss, self.formulation):
+            h.update(json.dumps(describe(part, self)).encode())
         return h.hexdigest()
 
 
 def describe(part: Formulation | Loss, problem: Problem) -> list:
-    """A loss or formulation by name and parameters; a user's own by its conic form."""
+    """A loss or formulation by name and parameters, a declared one by its cones."""
     if isinstance(part, Declared | DeclaredLoss):
         size = problem.y if isinstance(part, Loss) else problem.grams.M
         cones = part.epigraph(size).cones  # type: ignore[arg-type]
@@ -155,7 +207,7 @@ def describe(part: Formulation | Loss, problem: Problem) -> list:
 
 
 def loss_from(given: Any) -> Loss:
-    """A loss by its name, or as it is."""
+    """The loss of this name; an instance is returned as it is."""
     if isinstance(given, Loss):
         return given
     known = losses_by_name()
@@ -168,27 +220,27 @@ def loss_from(given: Any) -> Loss:
 
 
 def _formulation(given: Any) -> Formulation:
-    if isinstance(given, Formulation):
-        kind = type(given)
-        if "__dataclass_fields__" not in vars(kind) and "__init__" in vars(kind):
-            raise ValueError(
-                f"{kind.__name__} has parameters but is no dataclass: put "
-                "@dataclass(frozen=True) above it and declare them as fields"
-            )
-        try:
-            hash(given)
-        except TypeError:
-            raise ValueError(
-                f"{kind.__name__} has a parameter that cannot be hashed; store tuples "
-                "instead of arrays or lists"
-            ) from None
-        return given
     if isinstance(given, type) and issubclass(given, Formulation):
         raise ValueError(
             f"formulation = {given.__name__} is a class; call it with its parameters, "
             "such as LpNorm(p=2)"
         )
-    raise ValueError(
-        f"formulation = {given!r} is not a formulation; give an instance such as "
-        "mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"
-    )
+    if not isinstance(given, Formulation):
+        raise ValueError(
+            f"formulation = {given!r} is not a formulation; give an instance such as "
+            "mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"
+        )
+    kind = type(given)
+    if "__dataclass_fields__" not in vars(kind) and "__init__" in vars(kind):
+        raise ValueError(
+            f"{kind.__name__} has parameters but is no dataclass: put "
+            "@dataclass(frozen=True) above it and declare them as fields"
+        )
+    try:
+        hash(given)
+    except TypeError:
+        raise ValueError(
+            f"{kind.__name__} has a parameter that cannot be hashed; store tuples "
+            "instead of arrays or lists"
+        ) from None
+    return given

@@ -1,4 +1,4 @@
-"""Two bounds around f* from anybody's candidates, and files that prove them."""
+"""Certificates: two bounds around f* from any candidates, and files that prove them."""
 
 from .certificate import Certificate, certify
 

@@ -1,16 +1,16 @@
-"""The gap of any primal and dual candidate. It trusts no solver.
+"""The certified duality gap of any primal and dual candidates, from any solver.
 
 Problem. Given α and kernel weights θ (or coefficients), from anyone: two numbers with
 
     dual ≤ f* ≤ primal.
 
-Feasibility is restored before a value is believed, in an order that keeps what was won:
-clip α to the domain of V*; restore Σα = 0 inside it; shrink α towards 0 until Ω* is
-finite, and as far as the dual value still rises. The primal point is w_m = θ_m Σ α_i
-ψ_m(x_i) (or the coefficients), with the best bias for it.
+The candidates may be infeasible. α is made feasible first, in an order in which no step
+undoes an earlier one: clip α to the domain of V*; restore Σα = 0 inside it; shrink α
+towards 0 until Ω* is finite, and further while the dual value rises. The primal point
+is w_m = θ_m Σ α_i ψ_m(x_i) (or the coefficients), with the best bias for it.
 
 Guarantee. `primal` and `dual` are plain float64. `lower` and `upper` count every
-rounding error (enclosure.py). `assumptions` lists what the interval still rests on.
+rounding error (enclosure.py). `assumptions` lists what these two still rest on.
 """
 
 from __future__ import annotations
@@ -34,37 +34,69 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """dual ≤ f* ≤ primal, with the feasible points that show it."""
+    """dual ≤ f* ≤ primal, with the feasible points that show it. Made by `certify`.
+
+    Parameters
+    ----------
+    problem : Problem
+    primal, dual : float
+        The two values, in plain float64.
+    alpha : array (n,) or (n, k)
+        In the domain of V*, with Σα = 0 for a bias.
+    shrink : float
+        The dual point is shrink · alpha, 0 ≤ shrink ≤ 1.
+    weights : array (M,) or None
+        θ of the primal point w_m = θ_m Σ_i α_i ψ_m(x_i); None with coefficients.
+    coefficients : array (M, n) or (M, n, k), or None
+        Of the primal point w_m = Σ_i coefficients[m, i] ψ_m(x_i); None with weights.
+    bias : float, or array (k,)
+        The bias b of the primal point.
+    shift : array (M,)
+        δ of the kernels K_m + δ_m I that the certificate is for.
+    proof : str
+        Why these are positive semi-definite; "" if it is assumed.
+    """
 
     problem: Problem = field(repr=False)
     primal: float
     dual: float
-    alpha: Array = field(repr=False)  # feasible for V* and the bias, not yet shrunk
-    shrink: float  # the dual point is shrink · alpha
+    alpha: Array = field(repr=False)
+    shrink: float
     weights: Array | None = field(repr=False)
     coefficients: Array | None = field(repr=False)
     bias: Any
-    shift: Array = field(repr=False)  # δ and why K + δI ⪰ 0, when it was certified
+    shift: Array = field(repr=False)
     proof: str = field(repr=False)
 
     @property
     def gap(self) -> float:
+        """primal − dual."""
         return self.primal - self.dual
 
     @property
     def relative_gap(self) -> float:
+        """(primal − dual)/|primal|."""
         return relative(self.gap, self.primal)
 
     @property
     def lower(self) -> float:
+        """A lower bound of f* in exact arithmetic."""
         return self.enclosure.lower
 
     @property
     def upper(self) -> float:
+        """An upper bound of f* in exact arithmetic."""
         return self.enclosure.upper
 
     @cached_property
     def enclosure(self) -> Enclosure:
+        """lower and upper with the points that show them; computed on first use.
+
+        Raises
+        ------
+        ValueError
+            If lower > upper: then an assumption of weak duality does not hold.
+        """
         found = enclose(self)
         if found.lower > found.upper:
             raise ValueError(
@@ -76,12 +108,12 @@ class Certificate:
 
     @property
     def width(self) -> float:
-        """(upper − lower)/|upper|: the gap that is a theorem."""
+        """(upper − lower)/|upper|: the relative gap in exact arithmetic."""
         return relative(self.upper - self.lower, self.upper)
 
     @property
     def assumptions(self) -> list[str]:
-        """What lower ≤ f* ≤ upper rests on besides arithmetic; empty: a theorem."""
+        """What lower ≤ f* ≤ upper assumes; an empty list means that it is proved."""
         problem, found = self.problem, []
         if not self.proof:
             found.append("the kernels are positive semi-definite (grams.verify_psd())")
@@ -92,19 +124,28 @@ class Certificate:
 
     @property
     def expansion(self) -> Array:
-        """(M, n[, k]): w_m = Σ_i expansion[m, i] ψ_m(x_i), however it was given."""
+        """(M, n[, k]): w_m = Σ_i expansion[m, i] ψ_m(x_i), from weights as well."""
         if self.coefficients is not None:
             return self.coefficients
         return np.multiply.outer(np.asarray(self.weights), self.alpha)
 
     @cached_property
     def norms(self) -> Array:
-        """u_m = ‖w_m‖ of the primal point."""
-        B = self.expansion
-        return np.sqrt(np.maximum(_sums(B * self.problem.grams.apply(B)), 0.0))
+        """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I."""
+        return _products(self.problem, self.expansion, self.shift)[1]
 
     def best_of(self, other: Certificate) -> Certificate:
-        """The better primal point of the two with the better dual point."""
+        """The better primal point of the two with the better dual point.
+
+        Parameters
+        ----------
+        other : Certificate
+            Of the same problem.
+
+        Returns
+        -------
+        Certificate
+        """
         low, high = sorted((self, other), key=lambda c: c.primal)
         dual = max((low, high), key=lambda c: c.dual)
         if dual is low:
@@ -120,6 +161,7 @@ class Certificate:
 
 
 def relative(difference: float, value: float) -> float:
+    """difference/|value|; 0/0 is 0, and what is not finite gives ∞."""
     if difference == 0:
         return 0.0
     finite = value != 0 and math.isfinite(value) and math.isfinite(difference)
@@ -134,44 +176,63 @@ def certify(
     coefficients: Array | None = None,
     remembered: bool = False,
 ) -> Certificate:
-    """dual ≤ f* ≤ primal from anybody's candidates; feasibility is restored first.
+    """Two bounds dual ≤ f* ≤ primal from candidates of any solver.
 
-    dual: α, (n,) or (n, k), with the sign of the label; any numbers will do
-    weights: θ ≥ 0, (M,), for the primal point w_m = θ_m Σ_i α_i ψ_m(x_i)
-    coefficients: (M, n[, k]) instead, for w_m = Σ_i coefficients[m, i] ψ_m(x_i)
-    remembered: whether products the stack remembers from a moment ago will do
+    The dual candidate is made feasible first, and the best bias is computed here.
+    `lower` and `upper` of the result hold in exact arithmetic; they are computed on
+    first use.
 
-    The bias is chosen here, as good as it can be. `lower` and `upper` of the result
-    hold in exact arithmetic; they are computed when first asked for.
+    Parameters
+    ----------
+    problem : Problem
+    dual : array (n,) or (n, k)
+        α, with the sign of the label; any finite numbers are allowed.
+    weights : array (M,), optional
+        θ ≥ 0, for the primal point w_m = θ_m Σ_i α_i ψ_m(x_i).
+    coefficients : array (M, n) or (M, n, k), optional
+        Instead of weights, for w_m = Σ_i coefficients[m, i] ψ_m(x_i).
+    remembered : bool
+        Whether products that the stack remembers may be used; it saves passes.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    ValueError
+        If a candidate has the wrong shape or is not finite, if weights are negative,
+        or if not exactly one of weights and coefficients is given.
+
+    Examples
+    --------
+    >>> from mklopt.formulations import LpNorm
+    >>> y = np.array([1.0, -1.0])
+    >>> problem = Problem(np.eye(2)[None], y, formulation=LpNorm(p=2), C=10)
+    >>> certify(problem, dual=y, weights=[1.0]).relative_gap < 1e-12
+    True
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"certify takes a Problem first, got {type(problem).__name__}")
     alpha = _checked(dual, problem.shape, "dual")
     if (weights is None) == (coefficients is None):
         raise ValueError("give either weights= or coefficients=, not both or neither")
-    alpha = problem.feasible(alpha)
-    if remembered:
-        quad = problem.grams.quad(alpha)
-    else:
-        KA = problem.grams.matvec(alpha)
-        quad = problem.grams.inner(alpha, KA)
-    shift = problem.grams.shift  # δ of K + δI: 0 unless a proof needed it
-    v = np.sqrt(np.maximum(quad + shift * np.sum(alpha**2), 0.0))
+    alpha, grams = problem.feasible(alpha), problem.grams
+    KA = None if remembered else grams.matvec(alpha)
+    v = grams.norms(alpha, KA)
     shrink, bound = best_shrink(problem, alpha, v)
     if weights is not None:
-        weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
+        weights = _checked(weights, (grams.M,), "weights", nonneg=True)
         u = weights * v
-        if remembered:
-            f = problem.grams.combine(weights) @ alpha
+        if KA is None:
+            f = grams.combine(weights) @ alpha
         else:
             f = np.tensordot(weights, KA, axes=1)
-        f = f + float(weights @ shift) * alpha
+        f = f + float(weights @ grams.shift) * alpha
     else:
-        shape = (problem.grams.M, *problem.shape)
+        shape = (grams.M, *problem.shape)
         coefficients = _checked(coefficients, shape, "coefficients")
-        KB = problem.grams.apply(coefficients)
-        KB = KB + shift.reshape(-1, *[1] * (KB.ndim - 1)) * coefficients
-        u = np.sqrt(np.maximum(_sums(coefficients * KB), 0.0))
+        KB, u = _products(problem, coefficients, grams.shift)
         f = np.sum(KB, axis=0)
     bias: Any = 0.0
     if problem.bias:
@@ -183,7 +244,7 @@ def certify(
 
 
 def _judged(problem: Problem, primal: float, dual: float, *points: Any) -> Certificate:
-    """A certificate; where rounding makes dual > primal, of what is proved instead."""
+    """A certificate; if rounding makes dual > primal, with lower and upper instead."""
     known = (problem.grams.shift, problem.grams.proof)
     make: Any = Certificate
     found = make(problem, primal, dual, *points, *known)
@@ -204,22 +265,23 @@ def dual_value(problem: Problem, alpha: Array, v: Array) -> float:
 
 
 def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]:
-    """The s in [0, reach] with the largest dual value at s·α (concave in s)."""
+    """The s ≤ 1 with the largest dual value at s·α, and this value.
+
+    v are the block norms of α. The dual value is concave in s.
+    """
 
     def value(s: float) -> float:
         try:
             return -finite(lambda: -dual_value(problem, s * alpha, s * v))
-        except DerivationError:  # no bound here: try closer to 0
+        except DerivationError:  # no value here: a smaller s may have one
             return -math.inf
 
     top = problem.formulation.feasible_scale(v)
     if top < 1:
-        top *= 1 - 8 * U
+        top *= 1 - 8 * U  # stay inside the domain of Ω* after rounding
     points = [top, top * (1 - 1e-4), 0.0]
     values = [value(s) for s in points]
-    if (
-        top > 0 and values[1] > values[0]
-    ):  # otherwise, by concavity, the maximum is at the top
+    if top > 0 and values[1] > values[0]:  # else, by concavity, `top` is the maximum
         found = minimize_scalar(
             lambda s: -max(value(float(s)), -1e300),
             bounds=(0.0, top),
@@ -232,8 +294,12 @@ def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]
     return points[best], values[best]
 
 
-def _sums(per_kernel: Array) -> Array:
-    return np.sum(per_kernel.reshape(len(per_kernel), -1), axis=1)
+def _products(problem: Problem, B: Array, shift: Array) -> tuple[Array, Array]:
+    """((K_m + δ_m I) B_m)_m, and the norms of the blocks B_m in these kernels."""
+    KB = problem.grams.apply(B)
+    KB = KB + shift.reshape(-1, *[1] * (KB.ndim - 1)) * B
+    squares = np.sum((B * KB).reshape(len(B), -1), axis=1)
+    return KB, np.sqrt(np.maximum(squares, 0.0))
 
 
 def _checked(given: Any, shape: tuple, name: str, nonneg: bool = False) -> Array:

@@ -1,32 +1,23 @@
 """Check a certificate file in exact arithmetic. This file needs Python, nothing else.
 
-    python checker.py FILE        or        mklopt verify FILE
-
-Claim of a file: lower ≤ f* ≤ upper for
+`python checker.py FILE`: the file claims lower ≤ f* ≤ upper for kernels K_m + δ_m I and
 
     f* = min over w, b   Σ C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ⟨w_m, ψ_m⟩ + b
 
-with the kernels K_m + δ_m I; K_m is in the file as an upper triangle, or as a factor,
-K_m = L_m L_mᵀ. Floats are read as the rational numbers they are. What is proved here:
-
-1. K_m + δ_m I ⪰ 0. Factors: by construction. Triangles: a floating-point Cholesky
-   factor R is rounded to integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a
-   dominant diagonal. How R was found does not matter.
-2. α is feasible: integers times a power of two, inside the domain of V*, Σα = 0 when
-   there is a bias; 0 ≤ s ≤ 1 keeps s·α feasible.
+K_m is in the file as an upper triangle, or as a factor L_m, K_m = L_m L_mᵀ. Floats are
+read as the rational numbers they are. What is proved here:
+1. K_m + δ_m I ⪰ 0 for triangles: some Cholesky factor R in floats is rounded to
+   integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a dominant diagonal.
+2. α is in the domain of V*, with Σα = 0 for a bias; so is s·α, because 0 ≤ s ≤ 1.
 3. lower ≤ −Σ C V*(−sα/C) − Ω*(s√(αᵀK_mα)) ≤ f*, by weak duality.
-4. upper ≥ Σ C V(f) + Ω(u) ≥ f* at the primal point w_m = t θ_m Σα_iψ_m (or t Σβ_miψ_m)
-   with the bias t·b.
-
+4. upper ≥ Σ C V(f) + Ω(u) ≥ f* at w_m = t θ_m Σα_iψ_m (or t Σβ_miψ_m), bias t·b.
 Sums and products are exact. Roots, powers and logarithms come from `decimal`, correct
 to 60 digits; bounds are then moved outward by 1e-30 of the sum of all magnitudes.
 
-Losses: hinge max(0, 1 − yf), logistic ln(1 + exp(−yf)), squared ½(f − y)²,
-eps_insensitive max(0, |f − y| − ε). Formulations: GroupLasso Σu, whose Ω* is 0 for
-max v ≤ 1; all others ½‖(Σ_{k∈j} u_k)_j‖_r², whose Ω* is ½‖(max_{k∈j} v_k)_j‖² in the
-dual norm 1/r + 1/r* = 1: BlockL1 has one group, LpNorm(p) single kernels and
-r = 2p/(p+1), VSKL(q) r = 2q. A float p stands for the rational number nearest to it
-with a denominator up to 1000, which must round to it.
+Losses: `_value`. Formulations: GroupLasso Σu, with Ω* = 0 for max v ≤ 1; all others
+½‖(Σ_{k∈j} u_k)_j‖_r², with Ω* = ½‖(max_{k∈j} v_k)_j‖² in the dual norm 1/r + 1/r* = 1:
+BlockL1 one group, r = 2; LpNorm(p) single kernels, r = 2p/(p+1), p as the nearest
+fraction of a denominator up to 1000; VSKL(q) r = 2q.
 """
 
 from __future__ import annotations
@@ -50,11 +41,11 @@ Grid = tuple[list[int], int]  # integers k and an exponent e: the numbers k · 2
 
 
 class Refused(ValueError):
-    """Why a file proves nothing."""
+    """The reason why a certificate is invalid."""
 
 
 def check(content: bytes) -> dict[str, Any]:
-    """What the bytes of a file prove; Refused says why they prove nothing."""
+    """What the bytes of a file prove; Refused if the certificate is invalid."""
     head, _, body = content.partition(b"\n")
     demand(head.startswith(FORMAT), f"it does not begin with {FORMAT.decode()!r}")
     same = head == FORMAT + hashlib.sha256(body).hexdigest().encode()
@@ -70,6 +61,7 @@ def check(content: bytes) -> dict[str, Any]:
 
 
 def demand(holds: bool, otherwise: str) -> None:
+    """Refuse the file for this reason unless the condition holds."""
     if not holds:
         raise Refused(otherwise)
 
@@ -83,6 +75,7 @@ def floats(text: str) -> list[float]:
 
 
 def number(value: Any) -> float:
+    """A finite number of the file as a float."""
     plain = type(value) in (int, float) and math.isfinite(value)
     demand(plain, f"{value!r} is not a finite number")
     return float(value)
@@ -96,14 +89,17 @@ def grid(values: list[float]) -> Grid:
 
 
 def dot(a: Any, b: Any) -> Any:
-    return sum(map(mul, a, b))  # ends with the shorter of the two
+    """The inner product, as far as the shorter of the two goes."""
+    return sum(map(mul, a, b))
 
 
 def decimal(x: Fraction) -> Decimal:
+    """x with 60 digits."""
     return Decimal(x.numerator) / Decimal(x.denominator)
 
 
 def power(x: Decimal, r: Fraction) -> Decimal:
+    """x^r for x ≥ 0 and r > 0."""
     return (x.ln() * r.numerator / r.denominator).exp() if x else ZERO
 
 
@@ -115,6 +111,8 @@ def norm(x: list[Decimal], r: Fraction | None) -> Decimal:
 
 
 class Claim:
+    """The problem, the points and the bounds of a file, and the proof of the bounds."""
+
     def __init__(self, claim: dict[str, Any]):
         self.claim, self.bias, self.factors = claim, claim["bias"], claim["factors"]
         self.y, self.C = floats(claim["y"]), floats(claim["C"])
@@ -122,9 +120,12 @@ class Claim:
         self.shift = floats(claim["shift"])
         self.n, self.M = len(self.y), len(self.shift)
         fit = len(self.arrays) == self.M > 0 and len(self.C) == self.n > 0
-        demand(fit, "kernels, shifts, C and labels do not belong together")
+        demand(fit, "kernels, shifts, C and labels differ in number")
         demand(min(self.C) > 0 and min(self.shift) >= 0, "C ≤ 0, or a shift < 0")
-        demand({self.bias, self.factors} <= {True, False}, "a flag is no truth value")
+        demand(
+            {self.bias, self.factors} <= {True, False},
+            "bias or factors is not true or false",
+        )
         self.groups, self.r = self._formulation(*claim["formulation"])
         self.loss, given = claim["loss"]
         known = ("hinge", "logistic", "squared", "eps_insensitive")
@@ -160,6 +161,7 @@ class Claim:
         return groups, None if q == math.inf else Fraction(int(2 * q))
 
     def proved(self) -> dict[str, Any]:
+        """The bounds and the problem they are for, or Refused."""
         same = self.digest() == self.claim["problem"]
         demand(same, "the data are not those of the problem that is named")
         alpha, s = self._dual()
@@ -266,9 +268,7 @@ class Claim:
         demand(good, "the coefficients are not one number per kernel and sample")
         return [Fraction(1)] * self.M, beta, bias, t
 
-    def _upper(
-        self, f: list[Fraction], squares: list[Fraction], t: Fraction
-    ) -> Decimal:
+    def _upper(self, f: list, squares: list, t: Fraction) -> Decimal:
         """Σ C V(f) + Ω(u), u = |t| √squares, from above."""
         values = map(self._value, f, map(Fraction, self.y))
         losses = (decimal(Fraction(C)) * value for C, value in zip(self.C, values))
@@ -298,6 +298,7 @@ class Factor:
         self.rows = [numbers[i * width : (i + 1) * width] for i in range(n)]
 
     def times(self, a: Grid) -> Grid:
+        """K a = L (Lᵀ a), exactly."""
         folded = [dot(column, a[0]) for column in zip(*self.rows)]
         return [dot(row, folded) for row in self.rows], 2 * self.e + a[1]
 
@@ -310,6 +311,7 @@ class Triangle:
         self.rows, self.floats = square(numbers, n), square(values, n)
 
     def times(self, a: Grid) -> Grid:
+        """K a, exactly."""
         return [dot(row, a[0]) for row in self.rows], self.e + a[1]
 
     def positive(self, shift: Fraction) -> bool:
@@ -365,9 +367,7 @@ def cholesky(K: list[list[float]], shift: float) -> list[list[float]] | None:
     return R
 
 
-def product(
-    kernel: Factor | Triangle, shift: Fraction, a: Grid
-) -> tuple[list[Fraction], Fraction]:
+def product(kernel: Any, shift: Fraction, a: Grid) -> tuple[list, Fraction]:
     """(K + shift·I)a, and its product with a."""
     k, e = kernel.times(a)
     own = [shift * Fraction(x, 1 << a[1]) for x in a[0]]
@@ -377,6 +377,7 @@ def product(
 
 
 def main(arguments: list[str]) -> int:
+    """Check one file and print the result; 0 if it is proved, 2 if not."""
     try:
         demand(len(arguments) == 1, "give the name of one file")
         with open(arguments[0], "rb") as file:

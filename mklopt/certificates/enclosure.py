@@ -1,9 +1,11 @@
 """Where rounding is bounded: lower ≤ f* ≤ upper in exact arithmetic, in one pass.
 
-α is put on a dyadic grid where Σα = 0 exactly, every inner product carries its a-priori
-error bound γ_n (|K_ij| ≤ √K_ii √K_jj saves a second pass), loss and Ω their stated
-round-off, so that lower ≤ f* ≤ upper holds in exact arithmetic for the kernels
-K_m + δ_m I with the δ of the stack.
+α is rounded to multiples of a power of two, for which Σα = 0 holds exactly. Every inner
+product has its error bound γ_n (util/rounding.py); |K_ij| ≤ √K_ii √K_jj saves a second
+pass. Loss and Ω have the rounding errors that they declare.
+
+Guarantee. lower ≤ f* ≤ upper in exact arithmetic, for the kernels K_m + δ_m I with the
+δ of the certificate.
 
 Reference: Higham (2002), chapter 3; Rump (2010).
 """
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..formulations import Loss
 from ..problem import Problem
 from ..util.rounding import U, gamma
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from .certificate import Certificate
 
 Array = np.ndarray
+ERROR_MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
 
 
 class Enclosure(NamedTuple):
@@ -31,7 +35,7 @@ class Enclosure(NamedTuple):
 
     lower: float
     upper: float
-    alpha: Array  # on a dyadic grid, exactly feasible; the dual point is shrink · alpha
+    alpha: Array  # exactly feasible; the dual point is shrink · alpha
     shrink: float
     stretch: float  # the primal point is stretch · (w, b)
 
@@ -39,8 +43,8 @@ class Enclosure(NamedTuple):
 def enclose(certificate: Certificate) -> Enclosure:
     """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I), in one pass.
 
-    Error terms are sums of non-negative numbers computed in floats; `ROOM` covers the
-    rounding of those sums themselves.
+    Error bounds are sums of non-negative numbers, computed in float64; `ERROR_MARGIN`
+    covers the rounding of these sums.
     """
     problem = certificate.problem
     domain = problem.loss.domain(problem.y)
@@ -58,7 +62,7 @@ def enclose(certificate: Certificate) -> Enclosure:
 
 
 def finite(bound: Callable[[], float]) -> float:
-    """A bound that left the range of float64 proves nothing: +inf."""
+    """The value of an upper bound; +inf if it overflows or is NaN."""
     try:
         with np.errstate(all="ignore"):
             value = bound()
@@ -67,15 +71,12 @@ def finite(bound: Callable[[], float]) -> float:
     return math.inf if math.isnan(value) else value
 
 
-ROOM = 1 + 1e-6
-
-
 class _Products:
     """K_m A, its error bound, and upper bounds of the norms ‖A‖_{K_m}.
 
     A is one set of coefficients for all kernels, or one per kernel (M, n[, k]). The
-    error of (K_m A)_i is at most roots[m, i] · spread[m]: |K_ij| ≤ √K_ii √K_jj by
-    Cauchy–Schwarz saves a second pass, and a bound of rank one costs nothing.
+    error of (K_m A)_i is at most roots[m, i] · spread[m]. Both come from the diagonals
+    alone, because |K_ij| ≤ √K_ii √K_jj (Cauchy–Schwarz): no second pass is needed.
     """
 
     def __init__(self, problem: Problem, A: Array, KA: Array, source: Certificate):
@@ -90,14 +91,14 @@ class _Products:
         else:
             sums = np.einsum("mi,mik->mk", self.roots, size)
         terms = int(np.max(np.count_nonzero(size, axis=1)))  # zeros add no rounding
-        self.spread = gamma(self.grams.chain(terms)) * sums * ROOM
+        self.spread = gamma(self.grams.chain(terms)) * sums * ERROR_MARGIN
         factored = self.grams.storage == "factors"
         norms = self._norms_from_factors() if factored else self._norms(size, sums)
-        shift = source.shift * np.sum(size**2, axis=(1, 2)) * ROOM
+        shift = source.shift * np.sum(size**2, axis=(1, 2)) * ERROR_MARGIN
         self.norms_above = np.sqrt(norms**2 + shift) * (1 + 8 * U)
 
     def _norms(self, size: Array, sums: Array) -> Array:
-        """√⟨A, K A⟩ from the product, in two stages."""
+        """Upper bounds of √⟨A, K A⟩ from K A: its error, and that of the product."""
         M, terms = self.grams.M, self.grams.n * size.shape[2]
         KA, absolute = self.KA.reshape(M, -1), self.size.reshape(M, -1)
         error = np.sum(self.spread * sums, axis=1)
@@ -107,15 +108,15 @@ class _Products:
             quad = np.sum(KA * self.columns.reshape(M, -1), axis=1)
             second = np.sum(absolute * size.reshape(M, -1), axis=1)
         error += gamma(terms + 2) * second
-        return np.sqrt(np.maximum(quad + error * ROOM, 0.0)) * (1 + 4 * U)
+        return np.sqrt(np.maximum(quad + error * ERROR_MARGIN, 0.0)) * (1 + 4 * U)
 
     def _norms_from_factors(self) -> Array:
-        """‖LᵀA‖: no square root of a cancelled sum, so sharp also where it is 0."""
+        """Upper bounds of ‖LᵀA‖: nothing cancels, so they are tight where it is 0."""
         assert self.grams.factors is not None
         above = []
         for m, L in enumerate(self.grams.factors):
             A = self.columns[m if len(self.columns) > 1 else 0]
-            error = gamma(len(L) + 2) * (np.abs(L).T @ np.abs(A)) * ROOM
+            error = gamma(len(L) + 2) * (np.abs(L).T @ np.abs(A)) * ERROR_MARGIN
             above.append(np.linalg.norm(np.abs(L.T @ A) + error))
         terms = max(L.shape[1] for L in self.grams.factors) * self.columns.shape[2]
         return np.array(above) * (1 + gamma(terms + 8))
@@ -128,7 +129,7 @@ class _Products:
         f = np.tensordot(theta, self.KA, axes=1) + bias
         magnitude = np.tensordot(theta, self.size, axes=1) + np.abs(bias)
         error = self.roots.T @ (theta[:, None] * self.spread)
-        error += gamma(self.grams.M + 4) * magnitude * ROOM
+        error += gamma(self.grams.M + 4) * magnitude * ERROR_MARGIN
         if np.any(self.source.shift):
             weight = np.broadcast_to(theta * self.source.shift, (self.grams.M,))
             full = np.broadcast_to(self.columns, self.KA.shape)
@@ -137,7 +138,7 @@ class _Products:
                 weight, np.abs(full), axes=1
             )
             error += 8 * U * np.abs(f)
-        return f, error * ROOM, theta * self.norms_above * (1 + 4 * U)
+        return f, error * ERROR_MARGIN, theta * self.norms_above * (1 + 4 * U)
 
 
 def _lower(problem: Problem, alpha: Array, v: Array, s: float) -> float:
@@ -145,22 +146,25 @@ def _lower(problem: Problem, alpha: Array, v: Array, s: float) -> float:
     slack = formulation.rounding(problem.grams.M) * U
     penalty = formulation.conjugate(s * v * (1 + 4 * U))
     penalty += slack * abs(penalty)
-    a = -s * alpha / _column(problem.costs, alpha)
+    a = -s * alpha / problem.spread_costs
     conjugates = loss.conjugate(a, problem.y)
-    size = np.abs(a * _column(problem.y, alpha)).reshape(len(a), -1).sum(axis=1)
-    k = a.shape[1] if a.ndim == 2 else 1
-    unit = 64 * U if loss.exact else 1e-9
-    conjugates = conjugates + unit * (k + np.abs(conjugates) + size)
-    return _down(-math.fsum(problem.costs * conjugates * _away(conjugates)) - penalty)
+    k, y = (1, problem.y) if a.ndim == 1 else (a.shape[1], problem.y[:, None])
+    size = np.abs(a * y).reshape(len(a), -1).sum(axis=1)
+    conjugates = conjugates + _loss_rounding(loss) * (k + np.abs(conjugates) + size)
+    # Away from zero if positive, towards zero if negative: upwards in both cases.
+    upwards = np.where(conjugates > 0, 1 + 4 * U, 1 - 4 * U)
+    value = -math.fsum(problem.costs * conjugates * upwards) - penalty
+    return value - 4 * U * abs(value)
 
 
 def _upper(problem: Problem, products: _Products, bias: Any) -> tuple[float, float]:
-    """Σ C V(f) + Ω(u) from above, at w or at a w longer by a hair, and by how much.
+    """Upper bound of Σ C V(f) + Ω(u) at t·(w, b) for the best of three t ≥ 1, and t.
 
-    Samples on the margin pay C for every rounding error of f; stretching w and b by the
-    largest error carries them past it, at a price of that order times Ω.
+    At samples on the margin every rounding error of f costs C times as much. A stretch
+    t that exceeds 1 by the largest error moves them beyond the margin; Ω grows only by
+    a factor of that order.
     """
-    with np.errstate(all="ignore"):  # finite judges what overflows
+    with np.errstate(all="ignore"):  # `finite` handles overflow
         f, error, u = products.predictions(bias)
         best = finite(partial(_value_above, problem, f, error, u)), 1.0
         for times in (1.02, 2.0) if np.max(error) < 1 else ():
@@ -177,28 +181,16 @@ def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
         f, error = f[:, 0], error[:, 0]
         values = np.maximum(loss.value(f - error, y), loss.value(f + error, y))
         size = np.abs(f)
-    else:  # ‖∂V‖_1 ≤ 2 for losses whose dual variables are e_y − probabilities
+    else:  # ‖∂V‖_1 ≤ 2: these dual variables are e_y − probabilities
         values = loss.value(f, y) + 2 * np.max(error, axis=1)
         size = np.max(np.abs(f), axis=1)
-    unit = 64 * U if loss.exact else 1e-9
-    values = values + unit * (1 + np.abs(values) + size + np.abs(y))
+    values = values + _loss_rounding(loss) * (1 + np.abs(values) + size + np.abs(y))
     penalty = formulation.value(u)
     penalty += formulation.rounding(problem.grams.M) * U * abs(penalty)
-    return _up(math.fsum(problem.costs * values * (1 + 4 * U)) + penalty)
-
-
-def _away(values: Array) -> Array:
-    """Factors that push non-negative values up and negative ones towards zero."""
-    return np.where(values > 0, 1 + 4 * U, 1 - 4 * U)
-
-
-def _down(value: float) -> float:
-    return value - 4 * U * abs(value)
-
-
-def _up(value: float) -> float:
+    value = math.fsum(problem.costs * values * (1 + 4 * U)) + penalty
     return value + 4 * U * abs(value)
 
 
-def _column(per_sample: Array, like: Array) -> Array:
-    return per_sample if like.ndim == 1 else per_sample[:, None]
+def _loss_rounding(loss: Loss) -> float:
+    """Error of V and V* relative to the numbers they are computed from."""
+    return 64 * U if loss.exact else 1e-9  # of a declared loss, a solver's tolerance

@@ -1,9 +1,9 @@
-"""Portable certificates: one file that proves lower ≤ f* ≤ upper to anyone.
+"""Portable certificates: one file from which anyone can prove lower ≤ f* ≤ upper.
 
 The file holds the problem (kernels or factors with their shift δ, labels, C, loss and
 formulation by name and parameters), a dual point in integers over a power of two, a
 primal point, and the two bounds. `checker.py`, which needs Python and nothing else,
-verifies it in exact arithmetic; nothing here is trusted by it.
+verifies it in exact arithmetic; it does not rely on anything computed here.
 
 Floats are little-endian float64 in base64, so that no digit is lost.
 """
@@ -30,8 +30,8 @@ Array = np.ndarray
 def save_certificate(certificate: Certificate, path: str | os.PathLike) -> None:
     """Write a certificate as a file that `mklopt verify` checks.
 
-    Kernels that are not proved positive semi-definite yet are proved so first, and
-    the point is certified again for K + δI if that takes a shift.
+    If the kernels are not yet proved positive semi-definite, this is done first, and
+    the points are certified again for K + δI with the δ that the proof needs.
     """
     problem = certificate.problem
     if not certificate.proof:
@@ -55,7 +55,7 @@ def seal(claim: dict[str, Any]) -> bytes:
 
 
 def statement(problem: Problem) -> dict[str, Any]:
-    """The problem that the file speaks of."""
+    """The problem of a file: data, loss and formulation, and the hash of all."""
     return {
         "problem": problem.digest(),
         "loss": describe(problem.loss, problem),
@@ -74,7 +74,8 @@ def points_of(certificate: Certificate) -> dict[str, Any]:
     found = certificate.enclosure
     if not np.isfinite([found.lower, found.upper]).all():
         raise ValueError(
-            f"{found.lower} ≤ f* ≤ {found.upper} is no bound that a file could prove"
+            f"{found.lower} ≤ f* ≤ {found.upper} is infinite: a file cannot prove it; "
+            "certify better candidates"
         )
     grid = grid_of(found.alpha)
     return {

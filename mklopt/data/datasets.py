@@ -17,8 +17,8 @@ kloft_toy    balanced y = ±1, x ~ N(y ρ θ/‖θ‖, I) in R^d, θ binary with
 orabona_toy  three classes and four views, see the function
 
 UCI sets are read from the folder MKLOPT_DATA (<name>.npz with X and y), or fetched
-from OpenML and cached by scikit-learn. "liver" has the labels that the papers use; the
-donors meant that column to split the data into training and test samples.
+from OpenML and cached by scikit-learn. "liver" has the labels that the papers use,
+although its donors meant that column as the split into training and test samples.
 
 References: Breiman (1996), "Bias, variance, and arcing classifiers"; Breiman et al.
 (1984), CART; Kloft et al. (2011), section 5.1; Orabona et al. (2012), section 5.2.
@@ -41,7 +41,6 @@ from ..util.arrays import real_array
 from .openml import Table, fetch
 
 Array = np.ndarray
-MEGABYTE = 1 << 20
 KINDS: dict[str, Callable[[Array], Array]] = {
     "binary": lambda y: np.abs(y) == 1,
     "classes": lambda y: (y == np.rint(y)) & (y >= 0),
@@ -50,15 +49,36 @@ KINDS: dict[str, Callable[[Array], Array]] = {
 
 
 class DataNotFound(LookupError):
-    """A data set is neither in the folder MKLOPT_DATA nor to be had from OpenML."""
+    """A data set is not known, or neither MKLOPT_DATA nor OpenML has it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples X (n, d) and labels y (n,), read-only.
+    """Samples and labels, checked and read-only.
 
-    views: other feature matrices of the same samples by name; empty for most sets
-    kind: "binary" (labels −1/+1), "classes" (0 … k−1) or "real"
+    Parameters
+    ----------
+    name : str
+    X : array (n, d)
+        One row of features per sample.
+    y : array (n,)
+        One label per sample.
+    views : dict of arrays (n, d_v)
+        Other feature matrices of the same samples, by name; empty for most sets.
+    kind : {"binary", "classes", "real"}
+        Labels −1/+1, labels 0 … k−1, or any numbers.
+    source : str
+        Where the data come from.
+
+    Raises
+    ------
+    ValueError
+        If labels are not of this kind, or a matrix is not finite with n rows.
+
+    Examples
+    --------
+    >>> Dataset("mine", [[1.0, 2.0], [3.0, 4.0]], [1, -1], source="a file")
+    Dataset(mine: 2 × 2, binary, a file)
     """
 
     name: str
@@ -91,9 +111,22 @@ class Dataset:
         return f"Dataset({self.name}: {n} × {d}, {self.kind}, {self.source})"
 
     def standardized(self, by: Dataset | None = None) -> Dataset:
-        """Features of mean 0 and variance 1 in `by`, this set unless another is given.
+        """The same samples with features of mean 0 and variance 1; constants become 0.
 
-        Constant features become 0.
+        Parameters
+        ----------
+        by : Dataset, optional
+            The set, such as the training set, whose means and variances are used; this
+            set by default.
+
+        Returns
+        -------
+        Dataset
+
+        Raises
+        ------
+        ValueError
+            If `by` has other features.
         """
         by = self if by is None else by
         if by.X.shape[1] != self.X.shape[1] or by.views.keys() != self.views.keys():
@@ -108,9 +141,24 @@ class Dataset:
         return replace(self, X=scaled(self.X, by.X), views=views)
 
     def split(self, size: float | int, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """(train, test) at random; size is a fraction or a number of training samples.
+        """A random split into training and test samples.
 
-        Plain random splits, as in the papers: classes are not balanced.
+        As in the papers, classes are not balanced.
+
+        Parameters
+        ----------
+        size : float or int
+            The fraction, or the number, of training samples.
+        seed : int
+
+        Returns
+        -------
+        train, test : Dataset
+
+        Raises
+        ------
+        ValueError
+            If one of the two would be empty.
         """
         n = len(self.y)
         whole = isinstance(size, int | np.integer)
@@ -142,7 +190,13 @@ def _matrix(given: Any, who: str, n: int) -> Array:
 
 
 def names() -> list[str]:
-    """The data sets that `load` knows."""
+    """The names of all data sets that `load` knows.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
+    """
     return sorted([*_GENERATORS, *_BUILT_IN, *_TABLES])
 
 
@@ -158,7 +212,31 @@ def one_line(name: str) -> str:
 
 
 def load(name: str, **options: Any) -> Dataset:
-    """The data set of this name; generators take options such as n and seed."""
+    """The data set of this name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names()`.
+    **options
+        Of a set that is drawn at random, such as n and seed.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataNotFound
+        If the name is not known, or neither MKLOPT_DATA nor OpenML has the data.
+    ValueError
+        If the set does not have such an option, or its file is broken.
+
+    Examples
+    --------
+    >>> load("twonorm", n=100, seed=3)
+    Dataset(twonorm: 100 × 20, binary, Breiman (1996), seed 3)
+    """
     if name not in names():
         near = difflib.get_close_matches(str(name).lower(), names(), 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "see data.names()"
@@ -205,9 +283,9 @@ def _kloft_toy(
 ) -> Dataset:
     """Kloft et al. (2011), section 5.1: a fraction nu of the d features is noise.
 
-    The paper says neither which features carry the signal (here the first ones; the
-    noise is isotropic, so that nothing depends on it) nor which values of nu were
-    used: ν d must be a whole number here, and at least one feature must be informative.
+    The paper does not say which features carry the signal: here these are the first
+    ones, which makes no difference because the noise is isotropic. It does not say
+    which values of nu were used either: here (1 − ν) d must be a whole number from 1.
     """
     ones = round((1 - nu) * d)
     if _count(n) % 2 or not 1 <= ones <= d or abs((1 - nu) * d - ones) > 1e-6 * d:
@@ -262,7 +340,7 @@ _GENERATORS: dict[str, Callable[..., Dataset]] = {
 
 # ---- stored sets --------------------------------------------------------------------
 
-_BUILT_IN = {  # scikit-learn's loader and the kind of labels
+_BUILT_IN = {  # the loader of scikit-learn, and the kind of labels
     "wdbc": ("load_breast_cancer", "binary"),
     "wine": ("load_wine", "classes"),
     "iris": ("load_iris", "classes"),
@@ -332,10 +410,9 @@ def _built_in(name: str) -> Dataset:
 def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
     wanted = ", ".join([*(view or "X" for view in table.ids), "y"])
     try:
-        # Twice what the table takes, and room for headers and a few more arrays.
-        arrays = read_arrays(
-            path, max_bytes=16 * (table.shape[1] + 1) * table.shape[0] + MEGABYTE
-        )
+        # Twice the size of the table, and 1 MB for headers and a few more arrays.
+        rows, columns = table.shape
+        arrays = read_arrays(path, 16 * rows * (columns + 1) + 2**20)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"{path} is not a NumPy archive of plain numbers ({error}); write it again "

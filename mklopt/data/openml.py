@@ -12,7 +12,7 @@ from urllib.error import URLError
 import numpy as np
 
 Array = np.ndarray
-TIMEOUT = 10.0  # seconds without an answer
+TIMEOUT = 10.0  # seconds to wait for an answer
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,12 @@ class Table:
 
     @property
     def kind(self) -> str:
+        """The kind of labels: "binary" or "classes"."""
         return "binary" if len(self.labels) == 2 else "classes"
 
 
 def fetch(table: Table) -> tuple[dict[str, Array], Array]:
-    """Features by view and labels; OSError or ValueError when they cannot be had."""
+    """Features by view, and labels; OSError or ValueError if OpenML fails."""
     parts, labels = {}, []
     for view, number in table.ids.items():
         parts[view], y = _decoded(_fetched(number, table.target), table)
@@ -40,12 +41,12 @@ def fetch(table: Table) -> tuple[dict[str, Array], Array]:
         raise ValueError("its views have different labels")
     shape = (len(y), sum(part.shape[1] for part in parts.values()))
     if shape != table.shape:
-        raise ValueError(f"it has shape {shape}, not {table.shape} as it had")
+        raise ValueError(f"it has shape {shape}, not {table.shape} as expected")
     return parts, y
 
 
 def _fetched(number: int, target: str) -> Any:
-    """One attempt: scikit-learn would warn, wait and try again, several times."""
+    """A table of OpenML, tried once: scikit-learn alone would wait and try again."""
     from sklearn.datasets import fetch_openml
 
     def stop(message: Any, *_: Any, **__: Any) -> None:
@@ -65,7 +66,7 @@ def _fetched(number: int, target: str) -> Any:
 
 
 def _decoded(bunch: Any, table: Table) -> tuple[Array, Array]:
-    """Complete rows; categories become numbers if they are, else indicator columns."""
+    """Rows without missing values; categories as numbers, or as indicator columns."""
     keep = np.all(np.isfinite(bunch.data), axis=1)
     columns: list[Array] = []
     for column, feature in zip(bunch.data[keep].T, bunch.feature_names):

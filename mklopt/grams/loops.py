@@ -1,8 +1,8 @@
 """The compiled loops over stored kernels: one thread works on a range of them.
 
 Rounding. A row is summed in strips of COLUMNS, in any order inside a strip (`_strip` is
-compiled with reassociation), and a column in ROWS at a time; from strip to strip
-strictly as written. storage.py turns this into error bounds (`chain`).
+compiled with reassociation), and a column in groups of ROWS; strips and groups are
+added strictly in the order written. `chain` of storage.py bounds the error from this.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from numba import float32, float64, int64, njit, types, uint64
 
 from ..util.compiled import READ_ONLY, compiled
 
-ROWS, COLUMNS, CHUNK = 32, 64, 2048
-SHORT = 1500  # numbers: twice as many fit in the first cache
+ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
+CHUNK = 2048  # numbers of each of four kernels that stay in the first cache
+CACHED_LENGTH = 1500  # numbers: two vectors of this length fit in the first cache
 ANY_ORDER = {"reassoc", "contract", "nsz"}
+INDEX, FLAT, BLOCKS = int64[::1], float64[::1], float64[:, :, ::1]
+PART = (int64, int64)  # first and last, the part of the work of one thread
 
 
-def _both(result: Any, *arguments: Any) -> list:
-    """One signature for each type of storage (the first argument)."""
-    return [result(kind[:, ::1], *arguments) for kind in (float64, float32)]
+def _both(*arguments: Any) -> list:
+    """One signature for each type of storage, which is the first argument."""
+    return [types.void(kind[:, ::1], *arguments) for kind in (float64, float32)]
 
 
-@compiled(
-    *_both(types.void, int64[::1], float64[::1], float64[::1], int64, int64),
-    fastmath=ANY_ORDER,
-)
+@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
 def combine(P, index, theta, out, first, last):
     """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time."""
     M = len(index)
@@ -50,10 +50,7 @@ def combine(P, index, theta, out, first, last):
             k += 1
 
 
-@compiled(
-    *_both(types.void, int64[::1], float64[::1], float64[::1], int64, int64),
-    fastmath=ANY_ORDER,
-)
+@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
 def dots(P, index, w, out, first, last):
     """out[k] = ⟨P[index[k]], w⟩ for first ≤ k < last, four kernels at a time."""
     out[first:last] = 0.0
@@ -119,23 +116,13 @@ def _corner(p, starts, x, t, i):
             t[m] += q * x[j]
 
 
-@compiled(
-    *_both(
-        types.void,
-        int64[::1],
-        int64[::1],
-        float64[:, :, ::1],
-        float64[:, :, ::1],
-        int64,
-        int64,
-    )
-)
+@compiled(*_both(INDEX, INDEX, BLOCKS, BLOCKS, *PART))
 def matvec(P, index, starts, A, out, first, last):
     """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
 
-    Row after row, as they lie in memory: anything else loses the prefetcher. Four rows
-    at a time only where `a` and `t` do not stay in the first cache beside one. Unsigned
-    indices tell the compiler that none of them counts from the end.
+    Rows are read in the order they have in memory, which the processor prefetches. Four
+    rows at a time pay only where `a` and `t` do not stay in the first cache beside one
+    row. Unsigned indices tell the compiler that none of them counts from the end.
     """
     n = A.shape[2]
     t = np.empty(n)
@@ -148,7 +135,7 @@ def matvec(P, index, starts, A, out, first, last):
             for top in range(0, n, ROWS):
                 bottom = min(top + ROWS, n)
                 t[top:] = 0.0
-                fours = top if n <= SHORT else top + (bottom - top) // 4 * 4
+                fours = top if n <= CACHED_LENGTH else top + (bottom - top) // 4 * 4
                 for i in range(top, fours, 4):
                     _corner(p, starts, a, t, i)
                     e = f = g = h = 0.0
@@ -173,9 +160,12 @@ def matvec(P, index, starts, A, out, first, last):
                     y[j] += t[j]
 
 
-@compiled(types.void(float64[::1], float64[:, ::1]))
+@compiled(types.void(FLAT, float64[:, ::1]))
 def unpack(flat, out):
-    """An upper triangle as a symmetric matrix: some rows, then the same as columns."""
+    """The symmetric matrix `out` of an upper triangle.
+
+    It is filled in bands: ROWS rows, then their mirror image, while they are cached.
+    """
     n = len(out)
     for top in range(0, n, ROWS):
         bottom = min(top + ROWS, n)
@@ -188,7 +178,7 @@ def unpack(flat, out):
                 row[i] = out[i, j]
 
 
-@compiled(*_both(types.void, int64[::1], int64[::1], int64[::1], float64[:, :, ::1]))
+@compiled(*_both(INDEX, INDEX, INDEX, BLOCKS))
 def rows(P, index, starts, which, out):
     """Rows of symmetric matrices from their upper triangles."""
     for k in range(len(index)):
@@ -201,17 +191,15 @@ def rows(P, index, starts, which, out):
                 row[j] = p[starts[i] + j - i]
 
 
-@compiled(
-    *[
-        types.UniTuple(float64, 4)(READ_ONLY, kind[::1], int64[::1], int64)
-        for kind in (float64, float32)
-    ]
-)
-def store(K, out, starts, full):
-    """Store (K + Kᵀ)/2; what validation asks about is measured on the way.
+MEASURES = types.UniTuple(float64, 4)
 
-    Returns the largest entry, the largest asymmetry, the smallest diagonal entry, and
-    0 or NaN: whether all entries are finite.
+
+@compiled(*[MEASURES(READ_ONLY, t[::1], INDEX, int64) for t in (float64, float32)])
+def store(K, out, starts, full):
+    """Store (K + Kᵀ)/2, and measure in the same pass what validation needs.
+
+    Returns the largest |K_ij|, the largest |K_ij − K_ji|, the smallest diagonal entry,
+    and 0 if all entries are finite, NaN otherwise.
     """
     n = len(K)
     top = skew = nan = 0.0
@@ -234,7 +222,7 @@ def store(K, out, starts, full):
     return top, skew, lowest, nan
 
 
-@compiled(types.void(float64[:, ::1], float64[::1]))
+@compiled(types.void(float64[:, ::1], FLAT))
 def products(A, out):
     """⟨A, K A⟩ = ⟨upper triangle of K, out⟩: out_ij = 2⟨A_i, A_j⟩, halved at i = j."""
     n, k = A.shape
@@ -248,7 +236,7 @@ def products(A, out):
             place += 1
 
 
-@compiled(types.void(READ_ONLY, float64[::1]))
+@compiled(types.void(READ_ONLY, FLAT))
 def fold(S, out):
     """⟨S, K⟩ = ⟨upper triangle of K, out⟩ for symmetric matrices."""
     n = len(S)
@@ -261,16 +249,7 @@ def fold(S, out):
 
 
 @compiled(
-    types.void(
-        float64[:, ::1],
-        int64[::1],
-        int64[::1],
-        float64[:, :, ::1],
-        float64[:, :, ::1],
-        int64,
-        int64,
-    ),
-    fastmath=ANY_ORDER,
+    types.void(float64[:, ::1], INDEX, INDEX, BLOCKS, BLOCKS, *PART), fastmath=ANY_ORDER
 )
 def through(F, index, ends, A, out, first, last):
     """out[k] = L (Lᵀ A_k) for the factors L of kernels index[first:last]."""

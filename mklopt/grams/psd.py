@@ -1,4 +1,4 @@
-"""Positive semi-definite matrices: proved by Cholesky, and their roots.
+"""Where positive semi-definiteness is proved: by Cholesky, rounding included.
 
 Guarantee of `proved_shift`: K + δI ⪰ 0 in exact arithmetic for the δ it returns.
 Reference: Rump (2006), "Verification of positive definiteness".
@@ -12,10 +12,14 @@ import scipy.linalg
 from ..util.rounding import gamma
 
 Array = np.ndarray
+MAX_DOUBLINGS = 60  # of δ: 2^60 γ_n tr K is larger than every eigenvalue
 
 
 def root(K: Array, shift: float = 0.0, drop: float = 1e-13) -> Array:
-    """L with K + δI = L Lᵀ, without the directions that rounding made up."""
+    """L with K + δI = L Lᵀ, from eigenvectors.
+
+    Eigenvalues below `drop` times the largest are rounding and left out.
+    """
     values, vectors = scipy.linalg.eigh(K)
     if values[0] < -1e-8 * max(values[-1], -values[0]):
         raise ValueError(
@@ -31,18 +35,18 @@ def root(K: Array, shift: float = 0.0, drop: float = 1e-13) -> Array:
 
 
 def proved_shift(K: Array, name: str) -> float:
-    """The least δ, of a few tried, for which K + δI ⪰ 0 is proved.
+    """The smallest δ of a few values tried for which K + δI ⪰ 0 is proved.
 
     A Cholesky factorization of K − cI that runs to completion in floating point proves
-    K ⪰ 0 when c ≥ γ_{n+1} tr K / (1 − γ_{n+1}) (Rump; we take twice that, as room for
-    the rounding of the shift). Where it breaks down, δ grows from 2c on.
+    K ⪰ 0 when c ≥ γ_{n+1} tr K / (1 − γ_{n+1}) (Rump). We take twice that, because the
+    subtraction of c is rounded, too. Where the factorization breaks down, δ is doubled.
     """
     n, delta = len(K), 0.0
     bound = gamma(n + 2) / (1 - 2 * gamma(n + 2))
     trace = float(np.sum(np.maximum(np.diag(K), 0.0)))
     if not np.isfinite(trace):
         raise ValueError(f"{name} is too large for float64; rescale it")
-    for attempt in range(60):
+    for attempt in range(MAX_DOUBLINGS):
         delta = 0.0 if attempt == 0 else 2.0**attempt * bound * trace
         # tr(K + δI) enters the bound, and so does rounding when δ − c is added.
         c = 2 * bound * (trace + n * delta) + 1e-300

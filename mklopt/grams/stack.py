@@ -1,6 +1,7 @@
 """GramStack: the only way to touch kernel matrices, and a counter of passes over them.
 
     quad(A)         (tr AᵀK_mA)_m          A is (n,) or (n, k)
+    norms(A)        √(quad(A) + δ_m‖A‖²)   the norms ‖A‖ in the kernels K_m + δ_m I
     against(S)      (⟨K_m, S⟩)_m           S is symmetric
     combine(theta)  Σ θ_m K_m
     matvec(A)       (K_m A)_m              apply(B)  (K_m B_m)_m, one B_m per kernel
@@ -8,14 +9,14 @@
     subset(active)  some of the kernels, without a copy
 
 One pass = touching M n² numbers of float64 once; packed storage needs half of it.
-The last few results of quad and combine are remembered by content (read-only); matvec
-knows quad, too.
+The last few results of quad and combine are remembered: asking for the same argument
+again costs no pass. matvec remembers quad, too. Remembered results are read-only.
 
-What the numbers mean. GramStack(K): the stored entries are the kernels, exactly (in
-float32 as rounded). GramStack.from_factors(L): the factors are the data and K_m := L_m
-L_mᵀ, positive semi-definite by construction and never multiplied out. `shift` is the δ
-of the kernels K_m + δ_m I that are certified; `proof` says why they are positive
-semi-definite (psd.py).
+What the numbers mean. GramStack(K): the stored entries are the kernels, exactly; in
+float32 these are the rounded entries. GramStack.from_factors(L): the factors are the
+data and K_m := L_m L_mᵀ, positive semi-definite by construction and never multiplied
+out. `shift` is the δ of the kernels K_m + δ_m I that are certified; `proof` says why
+they are positive semi-definite (psd.py).
 """
 
 from __future__ import annotations
@@ -44,28 +45,53 @@ class _Count:
 class GramStack:
     """M symmetric kernel matrices of size n × n, validated and read-only.
 
-    K: an (M, n, n) array, or any sequence or iterator of (n, n) matrices
-    storage: "packed" (upper triangles), or "full" for solvers that read rows
-    dtype: "float64", or "float32" for half the memory (entries are rounded to it)
+    Parameters
+    ----------
+    K : array (M, n, n), or a sequence or iterator of (n, n) arrays
+        The kernels: finite, symmetric, with a non-negative diagonal. They are copied.
+    storage : {"packed", "full"}
+        Upper triangles, or whole matrices for solvers that read rows.
+    dtype : {"float64", "float32"}
+        "float32" takes half the memory; entries are rounded to it.
+
+    Attributes
+    ----------
+    M, n : int
+        The numbers of kernels and of samples.
+    shift : array (M,)
+        δ of the certified kernels K_m + δ_m I; zero unless `verify_psd` needed it.
+    proof : str
+        Why the kernels are positive semi-definite: "factors", "Cholesky", or "" as
+        long as it is only assumed.
+
+    Raises
+    ------
+    ValueError
+        If a kernel is not a finite, symmetric matrix of the size of the first one.
+
+    Examples
+    --------
+    >>> stack = GramStack(np.stack([np.eye(3), np.ones((3, 3))]))
+    >>> stack.quad(np.array([1.0, -1.0, 0.0]))
+    array([2., 0.])
     """
 
     def __init__(
         self, K: Any, *, storage: str = "packed", dtype: Any = "float64"
     ) -> None:
         if isinstance(K, GramStack):
-            raise ValueError("this is a GramStack already; use it as it is")
+            raise ValueError("K is a GramStack already; use it as it is")
         if storage not in ("packed", "full"):
             raise ValueError(f"storage = {storage!r}; choose 'packed' or 'full'")
         if str(np.dtype(dtype)) not in ("float64", "float32"):
             raise ValueError(f"dtype = {dtype!r}; choose 'float64' or 'float32'")
         store = _stored(K, storage, np.dtype(dtype))
-        self._become(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
+        self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
 
-    def _become(self, store: Any, index: Array, shift: Array, proof: str) -> None:
+    def _set(self, store: Any, index: Array, shift: Array, proof: str) -> None:
         self._store, self._index = store, index
         self.M, self.n = len(index), store.n
-        self.shift = _frozen(shift)
-        self.proof = proof  # why the kernels are positive semi-definite; "": assumed
+        self.shift, self.proof = _frozen(shift), proof
         self._count, self._share = _Count(), 1.0
         self._whole: tuple[GramStack, Array] | None = None  # of a subset
         self._memory: dict[str, deque] = {
@@ -74,16 +100,31 @@ class GramStack:
 
     @classmethod
     def from_factors(cls, factors: Sequence[Array]) -> GramStack:
-        """Kernels K_m = L_m L_mᵀ from factors L_m (n × r_m): they are the data."""
-        if factors is None or not hasattr(factors, "__iter__"):
+        """The stack of K_m = L_m L_mᵀ: the factors are the data.
+
+        Parameters
+        ----------
+        factors : sequence of arrays (n, r_m)
+            One factor L_m per kernel; ranks r_m may differ.
+
+        Returns
+        -------
+        GramStack
+            Positive semi-definite by construction (`proof` is "factors").
+
+        Raises
+        ------
+        ValueError
+            If factors have different numbers of rows, or entries that are not finite.
+        """
+        if not hasattr(factors, "__iter__"):
             raise ValueError(
                 "factors must be a list of (n, r) matrices, one per kernel"
             )
         factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
-        if not factors or any(
-            L.ndim != 2 or len(L) != len(factors[0]) or 0 in L.shape for L in factors
-        ):
-            shapes = [L.shape for L in factors]
+        shapes = [L.shape for L in factors]
+        one_n = len({shape[:1] for shape in shapes}) == 1
+        if not one_n or any(len(shape) != 2 or 0 in shape for shape in shapes):
             raise ValueError(
                 f"factors have shapes {shapes}; give one (n, r) matrix per kernel, "
                 "all with the same n"
@@ -94,10 +135,8 @@ class GramStack:
                     f"factor {m} has NaN or infinite entries; clean the data it "
                     "comes from"
                 )
-        stack = cls.__new__(cls)
         M = len(factors)
-        stack._become(Factors(factors), np.arange(M), np.zeros(M), "factors")
-        return stack
+        return _made(Factors(factors), np.arange(M), np.zeros(M), "factors")
 
     def __len__(self) -> int:
         return self.M
@@ -107,23 +146,23 @@ class GramStack:
 
     @property
     def storage(self) -> str:
-        """How the kernels are kept: "packed", "full", "factors" or "lazy"."""
+        """How the kernels are stored: "packed", "full", "factors" or "lazy"."""
         return str(self._store.storage)
 
     @property
     def factors(self) -> list[Array] | None:
-        """The factors that are the data, when they are."""
+        """The factors L_m of a stack made by `from_factors`; None for any other."""
         if self.storage != "factors":
             return None
         return [self._store.factor(m) for m in self._index]
 
     @property
     def passes(self) -> float:
-        """Passes so far, of this stack and of all subsets taken from it."""
+        """Passes so far, of this stack and of all its subsets together."""
         return self._count.passes
 
     def forget(self) -> None:
-        """Forget all remembered results."""
+        """Forget all remembered results, so that the next ones are computed anew."""
         for results in self._memory.values():
             results.clear()
 
@@ -133,6 +172,17 @@ class GramStack:
         self._count.passes += self._share * self._store.cost * columns
 
     def quad(self, A: Array) -> Array:
+        """The quadratic forms (tr AᵀK_mA)_m, one pass.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+
+        Returns
+        -------
+        array (M,)
+            Read-only, and remembered.
+        """
         if self._whole is not None:
             whole, index = self._whole
             for known, result in whole._memory["quad"]:
@@ -140,7 +190,36 @@ class GramStack:
                     return _frozen(result[index])
         return self._remembered("quad", A, self._quad)
 
+    def norms(self, A: Array, KA: Array | None = None) -> Array:
+        """The norms √(tr AᵀK_mA + δ_m‖A‖²) of A in the certified kernels K_m + δ_m I.
+
+        δ is the `shift` of the stack. Negative sums, which are rounding, count as 0.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+        KA : array (M, n) or (M, n, k), optional
+            What `matvec(A)` returned: then no pass is needed.
+
+        Returns
+        -------
+        array (M,)
+        """
+        squares = self.quad(A) if KA is None else self.inner(A, KA)
+        return np.sqrt(np.maximum(squares + self.shift * np.sum(A**2), 0.0))
+
     def combine(self, theta: Array) -> Array:
+        """The sum Σ θ_m K_m; kernels of weight 0 are not read.
+
+        Parameters
+        ----------
+        theta : array (M,)
+
+        Returns
+        -------
+        array (n, n)
+            Read-only, and remembered.
+        """
         if self._whole is None:
             return self._remembered("combine", theta, self._combine)
         whole, index = self._whole  # which remembers it for all its subsets
@@ -169,18 +248,38 @@ class GramStack:
         return np.asarray(self._store.combine(self._index[used], theta[used]))
 
     def matvec(self, A: Array) -> Array:
+        """The products (K_m A)_m, one pass for each column of A.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+
+        Returns
+        -------
+        array (M, n) or (M, n, k)
+        """
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
-        if self.storage != "factors":  # where quad is sharper, and cheaper
+        if self.storage != "factors":  # there quad is more accurate, and cheaper
             self._memory["quad"].append((A, _frozen(self.inner(A, out))))
         return out
 
     def apply(self, B: Array) -> Array:
+        """The products (K_m B_m)_m; kernels with B_m = 0 are not read.
+
+        Parameters
+        ----------
+        B : array (M, n) or (M, n, k)
+
+        Returns
+        -------
+        array of the shape of B
+        """
         B = np.asarray(B, float)
         used = np.flatnonzero(np.any(B.reshape(self.M, -1) != 0, axis=1))
         if len(used) == self.M:
             return self._multiply(B, B.shape[1:])
-        out = np.zeros(B.shape)  # kernels with no coefficients are not touched
+        out = np.zeros(B.shape)
         if len(used):
             out[used] = self.subset(used).apply(B[used])
         return out
@@ -193,7 +292,22 @@ class GramStack:
         )
 
     def against(self, S: Array) -> Array:
-        """(⟨K_m, S⟩)_m for a symmetric S: quad(A) is against(A Aᵀ)."""
+        """The products (⟨K_m, S⟩)_m, one pass: quad(A) is against(A Aᵀ).
+
+        Parameters
+        ----------
+        S : array (n, n)
+            A symmetric matrix.
+
+        Returns
+        -------
+        array (M,)
+
+        Raises
+        ------
+        ValueError
+            If S does not have the shape (n, n).
+        """
         S = np.ascontiguousarray(S, dtype=float)
         if S.shape != (self.n, self.n):
             raise ValueError(
@@ -203,26 +317,71 @@ class GramStack:
         return np.asarray(self._store.against(self._index, S))
 
     def inner(self, A: Array, KA: Array) -> Array:
-        """(⟨A, K_m A⟩)_m from what matvec returned; sharper from factors: ‖L_mᵀA‖²."""
+        """(⟨A, K_m A⟩)_m from what `matvec` returned, without a pass.
+
+        From factors it is ‖L_mᵀA‖² instead, where nothing cancels.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+        KA : array (M, n) or (M, n, k)
+
+        Returns
+        -------
+        array (M,)
+        """
         if self.storage == "factors":
             return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
         return np.asarray(KA.reshape(self.M, A.size) @ A.ravel())
 
     def rows(self, i: int | Array) -> Array:
+        """Rows of all kernels.
+
+        Parameters
+        ----------
+        i : int or array of int (r,)
+            Negative numbers count from the end.
+
+        Returns
+        -------
+        array (M, n), or (M, r, n) for an array of numbers
+
+        Raises
+        ------
+        IndexError
+            If there is no such row.
+        """
         which = np.atleast_1d(np.arange(self.n)[np.asarray(i)])  # checks the range
         self._count.passes += self._share * len(which) / self.n
         found = self._store.rows(self._index, which)
         return np.asarray(found[:, 0] if np.ndim(i) == 0 else found)
 
     def count_rows(self, rows: float) -> None:
-        """Count rows of all kernels that a solver read from `dense()` itself."""
+        """Add rows that a solver read from `dense()` itself to the count of passes.
+
+        Parameters
+        ----------
+        rows : float
+            The number of rows, each read in all M kernels.
+        """
         self._count.passes += self._share * rows / self.n
 
     def kernel(self, m: int) -> Array:
-        """One kernel as a plain matrix."""
+        """One kernel as an array.
+
+        Parameters
+        ----------
+        m : int
+
+        Returns
+        -------
+        array (n, n)
+            A copy.
+        """
         return np.asarray(self._store.kernel(self._index[m]))
 
     def diag(self) -> Array:
+        """The diagonals, (M, n), read-only."""
         return self._diag
 
     @cached_property
@@ -230,66 +389,91 @@ class GramStack:
         return _frozen(self._store.diag(self._index))
 
     def root_diag(self, shift: Array) -> Array:
-        """Upper bounds of √(K_ii + δ): by Cauchy–Schwarz they bound |K_ij|, i ≠ j."""
-        if not np.any(shift):
-            return self._root_diag
-        return self._root(shift)
+        """Upper bounds r of √(K_ii + δ): |K_ij| ≤ r_i r_j for i ≠ j (Cauchy–Schwarz).
 
-    @cached_property
-    def _root_diag(self) -> Array:
-        return _frozen(self._root(np.zeros(self.M)))
+        Parameters
+        ----------
+        shift : array (M,)
+            δ, for which K_m + δ_m I is positive semi-definite.
 
-    def _root(self, shift: Array) -> Array:
+        Returns
+        -------
+        array (M, n)
+            Rounding is included in the bounds.
+        """
         bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n)))
         return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
 
     def chain(self, terms: int) -> int:
-        """|error of matvec(A)| ≤ γ_chain |K||A| when A has so many non-zero rows."""
+        """The k for which every entry of matvec(A) has an error of at most γ_k |K||A|.
+
+        Parameters
+        ----------
+        terms : int
+            How many rows of A are not zero.
+
+        Returns
+        -------
+        int
+        """
         return int(self._store.chain(terms))
 
     def subset(self, active: Array) -> GramStack:
-        """The stack of the kernels named by indices or a mask; nothing is copied."""
+        """Some of the kernels as a stack; nothing is copied.
+
+        Its passes count with those of this stack, and it knows what this stack
+        remembers.
+
+        Parameters
+        ----------
+        active : array of int, or of bool (M,)
+            The numbers of the kernels, or a mask.
+
+        Returns
+        -------
+        GramStack
+        """
         index = np.arange(self.M)[active]
-        part = GramStack.__new__(GramStack)
-        part._become(self._store, self._index[index], self.shift[index], self.proof)
+        part = _made(self._store, self._index[index], self.shift[index], self.proof)
         part._count, part._share = self._count, self._share * len(index) / self.M
         if len(np.unique(index)) == len(index):
             part._whole = (self, index)
         return part
 
     def apart(self) -> GramStack:
-        """The same kernels, uncopied, with a count and a memory of their own."""
-        stack = GramStack.__new__(GramStack)
-        stack._become(self._store, self._index, self.shift, self.proof)
-        return stack
+        """The same kernels, not copied, with their own count of passes and memory."""
+        return _made(self._store, self._index, self.shift, self.proof)
 
     def full(self) -> GramStack:
-        """The same kernels in full storage, for a solver that reads them by rows."""
-        if self.storage == "full":
-            return self
-        return self._full
+        """The same kernels in full storage, for solvers that read rows; made once."""
+        return self if self.storage == "full" else self._full
 
     @cached_property
     def _full(self) -> GramStack:
         kernels = (self.kernel(m) for m in range(self.M))  # one at a time
         store = _stored(kernels, "full", np.dtype(float), self.M)
-        # The product of factors is rounded: what was true of them is not proved of it.
+        # Products of factors are rounded: they need a proof of their own.
         proof = "" if self.storage == "factors" else self.proof
-        stack = GramStack.__new__(GramStack)
-        stack._become(store, np.arange(self.M), self.shift, proof)
+        stack = _made(store, np.arange(self.M), self.shift, proof)
         stack._count, stack._share = self._count, self._share
         self._touch()
         return stack
 
     def dense(self) -> Array:
-        """(M, n, n), read-only: the memory itself in full storage, a copy otherwise."""
-        whole = self.storage == "full" and len(self._store.P) == self.M
-        if whole and np.all(np.diff(self._index) == 1):
+        """All kernels as an (M, n, n) array, read-only.
+
+        In full storage of float64 it is the memory of the stack itself, otherwise a
+        copy.
+        """
+        if self.storage == "full" and self._store.whole(self._index):
             return _frozen(self._store.P.reshape(self.M, self.n, self.n).view())
         return _frozen(np.stack([self.kernel(m) for m in range(self.M)]))
 
     def content(self) -> Iterable[Array]:
-        """The numbers that define the kernels, the same for packed and full storage."""
+        """The arrays that define the kernels: factors, or upper triangles.
+
+        They are the same for packed and full storage.
+        """
         if self.storage == "factors":
             return iter(self.factors or [])
         return (self._store.triangle(m) for m in self._index)
@@ -297,12 +481,32 @@ class GramStack:
     # ---- positive semi-definiteness -------------------------------------------------
 
     def verify_psd(self) -> Array:
-        """Prove K_m + δ_m I ⪰ 0 and return δ, as small as the proof allows."""
+        """Prove K_m + δ_m I ⪰ 0 with δ as small as the proof allows.
+
+        From then on certificates are for the kernels K_m + δ_m I, without assumptions.
+
+        Returns
+        -------
+        array (M,)
+            δ, which is also the new `shift`.
+
+        Raises
+        ------
+        ValueError
+            If a kernel is not positive semi-definite.
+        """
         if not self.proof:
             kernels = ((m, self.kernel(m)) for m in range(self.M))
             delta = [proved_shift(K, f"kernel {m}") for m, K in kernels]
             self.shift, self.proof = _frozen(np.array(delta)), "Cholesky"
         return self.shift
+
+
+def _made(store: Any, index: Array, shift: Array, proof: str) -> GramStack:
+    """A stack of some of the kernels of a store."""
+    stack = GramStack.__new__(GramStack)
+    stack._set(store, index, shift, proof)
+    return stack
 
 
 def _frozen(array: Array) -> Array:
@@ -311,7 +515,7 @@ def _frozen(array: Array) -> Array:
 
 
 def _stored(K: Any, storage: str, dtype: np.dtype, count: int | None = None) -> Any:
-    """The kernels validated and stored, one after the other."""
+    """A store of the kernels, validated one after the other."""
     if isinstance(K, np.ndarray) or not hasattr(K, "__iter__"):
         K = _outer(K)
     elif count is None and not hasattr(K, "__len__"):
@@ -321,27 +525,27 @@ def _stored(K: Any, storage: str, dtype: np.dtype, count: int | None = None) -> 
         kernel = _matrix(given, m, None if store is None else store.n)
         store = store or Triangles(len(kernel), M, storage, dtype)
         single = getattr(given, "dtype", None) in (np.float32, np.float16)
-        top, skew, lowest, nan = store.store(m, kernel)
-        close = (1e-4 if single else 1e-10) * top  # how far rounding may spoil symmetry
-        if nan != 0 or not np.isfinite(top):
-            raise ValueError(
-                f"kernel {m} has NaN or infinite entries; clean the data it comes from"
-            )
-        if skew > close:
-            raise ValueError(
-                f"kernel {m} is not symmetric; pass (K + K.transpose(0, 2, 1))/2 if "
-                "the difference is only rounding"
-            )
-        if lowest < -close:
-            raise ValueError(
-                f"kernel {m} has a negative diagonal entry, so it is not positive "
-                "semi-definite; check how it was computed"
-            )
-        if top > np.finfo(dtype).max:
-            raise ValueError(f"kernel {m} is too large for {dtype}; rescale it")
+        if wrong := _wrong(*store.store(m, kernel), single, dtype):
+            raise ValueError(f"kernel {m} {wrong}")
     if store is None:
         raise ValueError("there are no kernels; expected (M, n, n) with M ≥ 1")
     return store
+
+
+def _wrong(
+    top: float, skew: float, lowest: float, nan: float, single: bool, dtype: np.dtype
+) -> str:
+    """What is wrong with a kernel, by the measures of loops.store; "" if nothing is."""
+    close = (1e-4 if single else 1e-10) * top  # rounding of symmetric entries
+    if nan != 0 or not np.isfinite(top):
+        return "has NaN or infinite entries; clean the data it comes from"
+    if skew > close:
+        mean = "pass (K + K.transpose(0, 2, 1))/2"
+        return f"is not symmetric; {mean} if the difference is only rounding"
+    if lowest < -close:
+        psd = "so it is not positive semi-definite"
+        return f"has a negative diagonal entry, {psd}; check how it was computed"
+    return f"is too large for {dtype}; rescale it" if top > np.finfo(dtype).max else ""
 
 
 def _outer(K: Any) -> Array:

@@ -1,15 +1,16 @@
-"""How kernels lie in memory.
+"""How kernels are stored in memory.
 
     Triangles   one row of numbers per kernel, float64 or float32: the upper triangle
                 (packed, half the memory) or the whole matrix (full, contiguous rows)
     Factors     K_m = L_m L_mᵀ with L_m side by side in one (n, R) array
 
-Every operation takes the numbers of the kernels it concerns, so that a subset of a
-stack needs no copy: on all kernels in float64 it is one BLAS call, otherwise a loop of
-loops.py at the same speed. Products are float64 whatever the storage.
+Every operation takes `index`, the numbers of the kernels it concerns, so that a subset
+of a stack needs no copy. On all kernels in float64 it is one BLAS call, otherwise a
+loop of loops.py at the same speed. Results are float64 for every storage. What the
+operations compute is documented in stack.py, under the same names.
 
-Rounding. `chain(n)` is the length k for which an entry of `matvec` carries the error
-γ_k |K||A|.
+Rounding. `chain(n)` is the length k for which the error of an entry of `matvec` is at
+most γ_k |K||A|.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _kept = threading.local()
 
 
 def _scratch(size: int) -> Array:
-    """Memory of a thread for one operation: fresh pages cost more than filling them."""
+    """Memory that a thread keeps for one operation: new memory would cost more time."""
     if getattr(_kept, "size", -1) != size:
         _kept.row, _kept.size = np.empty(size), size
     return _kept.row
 
 
 def in_order(index: Array) -> bool:
-    """Whether the numbers of kernels count up one by one."""
+    """Whether these are consecutive numbers, each one more than the one before."""
     return bool(np.all(np.diff(index) == 1))
 
 
@@ -55,23 +56,29 @@ class Triangles:
 
     @property
     def cost(self) -> float:
-        """What reading everything costs, in passes: 1 = M n² numbers of float64."""
+        """The cost of reading everything, in passes: 1 is M n² numbers of float64."""
         return self.P.shape[1] * self.P.itemsize / (8 * self.n**2)
 
-    def _whole(self, index: Array) -> bool:
+    def whole(self, index: Array) -> bool:
         """All kernels in float64: then a product is one call of BLAS."""
         return len(index) == len(self.P) and self.P.dtype == float and in_order(index)
 
     def store(self, m: int, K: Array) -> tuple[float, float, float, float]:
+        """Put (K + Kᵀ)/2 in place m; returns the measures of loops.store."""
         return loops.store(K, self.P[m], self.starts, self.full)
 
     def combine(self, index: Array, theta: Array) -> Array:
+        """Σ θ_m K_m."""
         flat = np.empty(self.P.shape[1]) if self.full else _scratch(self.P.shape[1])
-        if self._whole(index):
+        if self.whole(index):
             np.matmul(theta, self.P, out=flat)
         else:
             count, work = len(flat), len(flat) * len(index)
             spread(loops.combine, self.P, index, theta, flat, count=count, work=work)
+        return self._square(flat)
+
+    def _square(self, flat: Array) -> Array:
+        """The stored numbers of one kernel as an (n, n) matrix."""
         if self.full:
             return flat.reshape(self.n, self.n)
         out = np.empty((self.n, self.n))
@@ -79,6 +86,7 @@ class Triangles:
         return out
 
     def quad(self, index: Array, A: Array) -> Array:
+        """(tr AᵀK_mA)_m for an (n, k) matrix A."""
         if self.full:
             return self._against(index, (A @ A.T).ravel())
         w = _scratch(self.P.shape[1])
@@ -94,7 +102,7 @@ class Triangles:
         return self._against(index, w)
 
     def _against(self, index: Array, w: Array) -> Array:
-        if self._whole(index):
+        if self.whole(index):
             return np.asarray(self.P @ w)
         out = np.empty(len(index))
         work = len(w) * len(index)
@@ -111,20 +119,18 @@ class Triangles:
         return np.ascontiguousarray(out.transpose(0, 2, 1))
 
     def rows(self, index: Array, which: Array) -> Array:
+        """(M, r, n): the rows with these numbers."""
         out = np.empty((len(index), len(which), self.n))
         loops.rows(self.P, index, self.starts, which, out)
         return out
 
     def diag(self, index: Array) -> Array:
+        """(M, n): the diagonals."""
         return self.P[np.ix_(index, self.starts)].astype(float)
 
     def kernel(self, m: int) -> Array:
-        flat = self.P[m].astype(float)
-        if self.full:
-            return flat.reshape(self.n, self.n)
-        out = np.empty((self.n, self.n))
-        loops.unpack(flat, out)
-        return out
+        """(n, n): one kernel, copied."""
+        return self._square(self.P[m].astype(float))
 
     def triangle(self, m: int) -> Array:
         """The upper triangle, row after row, in float64."""
@@ -133,7 +139,7 @@ class Triangles:
         return self.kernel(m)[np.triu_indices(self.n)]
 
     def chain(self, terms: int) -> int:
-        """Additions between a product and the sum it ends in, at most."""
+        """The largest number of additions that one product takes part in."""
         tiles = ROWS + COLUMNS + -(-self.n // ROWS) + -(-self.n // COLUMNS)
         return min(terms, tiles) + 2
 
@@ -150,13 +156,15 @@ class Factors:
 
     @property
     def cost(self) -> float:
+        """The cost of reading everything, in passes: 1 is M n² numbers of float64."""
         return self.F.size / ((len(self.ends) - 1) * self.n**2)
 
     def factor(self, m: int) -> Array:
+        """L_m, (n, r_m), without a copy."""
         return self.F[:, self.ends[m] : self.ends[m + 1]]
 
     def _columns(self, index: Array) -> tuple[Array | slice, Array]:
-        """The columns of F that belong to the kernels, and to which kernel each."""
+        """The columns of F of these kernels, and the place in `index` of each owner."""
         ranks = np.diff(self.ends)[index]
         owner = np.repeat(np.arange(len(index)), ranks)
         if len(index) == len(self.ends) - 1 and in_order(index):
@@ -165,21 +173,25 @@ class Factors:
         return self.ends[index][owner] + within, owner
 
     def combine(self, index: Array, theta: Array) -> Array:
+        """Σ θ_m L_m L_mᵀ."""
         columns, owner = self._columns(index)
         F = self.F[:, columns]
         return np.asarray((F * theta[owner]) @ F.T)
 
     def quad(self, index: Array, A: Array) -> Array:
+        """(‖L_mᵀA‖²)_m for an (n, k) matrix A."""
         columns, owner = self._columns(index)
         squares = np.sum((self.F[:, columns].T @ A) ** 2, axis=1)
         return np.bincount(owner, squares, minlength=len(index))
 
     def against(self, index: Array, S: Array) -> Array:
+        """(⟨K_m, S⟩)_m for a symmetric S."""
         columns, owner = self._columns(index)
         F = self.F[:, columns]
         return np.bincount(owner, np.sum(F * (S @ F), axis=0), minlength=len(index))
 
     def matvec(self, index: Array, A: Array) -> Array:
+        """(L_m L_mᵀA_m)_m for A of shape (1 or M, n, k)."""
         out = np.empty((len(index), *A.shape[1:]))
         arguments = (self.F, index, self.ends, np.ascontiguousarray(A), out)
         work = len(index) * self.F.size // (len(self.ends) - 1)
@@ -187,17 +199,20 @@ class Factors:
         return out
 
     def rows(self, index: Array, which: Array) -> Array:
+        """(M, r, n): the rows with these numbers."""
         return np.stack([self.factor(m)[which] @ self.factor(m).T for m in index])
 
     def diag(self, index: Array) -> Array:
+        """(M, n): the diagonals, sums of squares of rows of L_m."""
         columns, owner = self._columns(index)
-        squares = (self.F[:, columns] ** 2).T
         out = np.zeros((len(index), self.n))
-        np.add.at(out, owner, squares)
+        np.add.at(out, owner, (self.F[:, columns] ** 2).T)
         return out
 
     def kernel(self, m: int) -> Array:
+        """(n, n): one kernel, multiplied out."""
         return np.asarray(self.factor(m) @ self.factor(m).T)
 
     def chain(self, terms: int) -> int:
+        """The largest number of additions that one product takes part in."""
         return terms + int(np.max(np.diff(self.ends), initial=0)) + 4

@@ -3,7 +3,7 @@
 family = kernels.rakotomamonjy() + kernels.constant()
 fitted = family.fit(X, normalize="unit_trace")      # names, len, iteration
 grams, test = fitted.grams(), fitted.cross(X_test)  # a stack, and (M, n_test, n)
-grams = fitted.lazy(cache="500MB")                  # computed when they are needed
+grams = fitted.lazy(cache="500MB")                  # computed on demand
 """
 
 from __future__ import annotations

@@ -18,13 +18,33 @@ from ..util.arrays import real_array
 from .normalizations import TINY
 
 Array = np.ndarray
-SLAB = 2**22  # how many numbers are held at a time (32 MB)
+SLAB_ENTRIES = 2**22  # numbers in memory at a time (32 MB)
 
 
 def alignment(grams: Any, centred: bool = True) -> Array:
-    """(M, M) alignments of the kernels with each other, of centred ones by default.
+    """Alignments of the kernels with each other.
 
-    grams: a GramStack, or an (M, n, n) array of symmetric matrices
+    Parameters
+    ----------
+    grams : GramStack, or array (M, n, n)
+        Kernels, symmetric matrices.
+    centred : bool
+        Whether kernels are centred first: HKH with H = I − 11ᵀ/n.
+
+    Returns
+    -------
+    array (M, M)
+
+    Raises
+    ------
+    ValueError
+        If a kernel is zero, or is zero when centred.
+
+    Examples
+    --------
+    >>> alignment(np.stack([np.eye(2), np.ones((2, 2))]), centred=False)
+    array([[1.        , 0.70710678],
+           [0.70710678, 1.        ]])
     """
     stack = _stack(grams)
     products = np.zeros((stack.M, stack.M))
@@ -38,9 +58,25 @@ def alignment(grams: Any, centred: bool = True) -> Array:
 
 
 def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
-    """(M,) alignments of the kernels with yyᵀ, of centred ones by default.
+    """Alignments of the kernels with the target yyᵀ.
 
-    y: one number per sample; for classes 0 … k−1 the (n, k) matrix numpy.eye(k)[y]
+    Parameters
+    ----------
+    grams : GramStack, or array (M, n, n)
+        Kernels, symmetric matrices.
+    y : array (n,) or (n, k)
+        One number per sample; for classes 0 … k−1 the (n, k) matrix numpy.eye(k)[y].
+    centred : bool
+        Whether kernels and target are centred first.
+
+    Returns
+    -------
+    array (M,)
+
+    Raises
+    ------
+    ValueError
+        If y has the wrong shape or is the same for all samples, or a kernel is zero.
     """
     stack = _stack(grams)
     Y = real_array(y, "y", "numbers, one or one row per sample")
@@ -74,9 +110,9 @@ def _stack(grams: Any) -> Any:
 def _slabs(stack: Any, centred: bool) -> Iterator[tuple[Array, Array]]:
     """Rows i of all kernels, (M, r, n), scaled to a largest entry of 1, and centred.
 
-    Centring comes before the products: the expansion of ⟨HKH, HLH⟩ would cancel.
+    Centring comes before the products: terms of the expanded ⟨HKH, HLH⟩ would cancel.
     """
-    size = max(1, SLAB // (stack.M * stack.n))
+    size = max(1, SLAB_ENTRIES // (stack.M * stack.n))
     parts = np.split(np.arange(stack.n), range(size, stack.n, size))
     top, means = np.zeros(stack.M), np.empty((stack.M, stack.n))
     for i in parts:
@@ -98,6 +134,6 @@ def _norms(squares: Array, n: int) -> Array:
     if not np.all(norms > TINY * n):
         raise ValueError(
             f"kernel {np.argmin(norms > TINY * n)} is zero, or the same at all points "
-            "and so zero when centred, and is aligned with nothing; drop it"
+            "and so zero when centred; it has no alignment: drop it"
         )
     return norms

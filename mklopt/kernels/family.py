@@ -5,7 +5,7 @@ A family is a description; on data it becomes M kernels, computed one at a time:
     family = kernels.rakotomamonjy() + kernels.constant()
     fitted = family.fit(X, normalize="unit_trace")      # names, len, iteration
     grams, test = fitted.grams(), fitted.cross(X_test)  # a stack, and (M, n_test, n)
-    grams = fitted.lazy(cache="500MB")                  # computed when they are needed
+    grams = fitted.lazy(cache="500MB")                  # computed on demand
 
     gaussian(σ)     exp(−‖x − z‖² / 2σ²)       σ = "mean": 2σ² is the mean ‖x_i − x_j‖²
     polynomial(p)   (⟨x, z⟩ + c)^p             linear: p = 1, c = 0; constant: 1
@@ -13,7 +13,7 @@ A family is a description; on data it becomes M kernels, computed one at a time:
     function(k)     k(A, B) → the block of kernel values of rows of A with rows of B
 
 Kernels are normalized when they are computed: a stack costs one evaluation of each.
-Except for functions of your own, an entry depends on its two points alone, to the last
+Except for your own functions, an entry depends on its two points alone, to the last
 bit: whole matrices and blocks agree (pairwise.py).
 
 References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), sections
@@ -38,9 +38,24 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Family:
-    """A description of kernels, immutable; families add with +."""
+    """A description of kernels, immutable. `f + g` has the kernels of f and then of g.
 
-    parts: tuple[tuple[Any, ...], ...]  # a function of sizes, and its other arguments
+    Families are made by the functions of this module.
+
+    Parameters
+    ----------
+    parts : tuple of tuples
+        Functions that make kernels for given numbers of features, each with its other
+        arguments.
+
+    Examples
+    --------
+    >>> family = gaussians([1, 2]) + constant()
+    >>> family.fit([[0.0], [1.0]]).names
+    ['gaussian(1)', 'gaussian(2)', 'constant']
+    """
+
+    parts: tuple[tuple[Any, ...], ...]
 
     def __repr__(self) -> str:
         return f"Family{tuple((make.__name__[1:], *how) for make, *how in self.parts)}"
@@ -51,23 +66,61 @@ class Family:
         return Family(self.parts + other.parts)
 
     def expand(self, sizes: Sizes) -> list[Kernel]:
+        """The kernels of this family on data of given numbers of features.
+
+        Parameters
+        ----------
+        sizes : dict of int
+            The number of features of each view; a plain X is the one view "".
+
+        Returns
+        -------
+        list of Kernel
+        """
         return [kernel for make, *how in self.parts for kernel in make(sizes, *how)]
 
     def fit(self, X: Any, normalize: Steps = None) -> FittedKernels:
-        """The kernels of this family on the rows of X, normalized on them.
+        """The kernels of this family on training points.
 
-        X: (n, d), or a list or dict of such arrays for kernels.views
-        normalize: "multiplicative", "spherical", "unit_trace", "centre", a sequence of
-            these, applied in order, or None
+        Parameters
+        ----------
+        X : array (n, d), or a list or dict of such arrays for `views`
+            One row per training point.
+        normalize : str, sequence of str, or None
+            "multiplicative", "spherical", "unit_trace", "centre", or several of these,
+            applied in order.
+
+        Returns
+        -------
+        FittedKernels
+
+        Raises
+        ------
+        ValueError
+            If X is not a finite matrix, or a normalization is not known.
         """
         blocks = blocks_of(X, "X")
         return FittedKernels(self.expand(sizes_of(blocks)), blocks, normalize)
 
 
 def gaussians(widths: Any, on: str = "all") -> Family:
-    """exp(−‖x − z‖²/2σ²) for every width σ; "mean": 2σ² is the mean ‖x_i − x_j‖².
+    """exp(−‖x − z‖²/2σ²), one kernel for every width σ.
 
-    on: "all" features at once, each "single" one, or "both"
+    Parameters
+    ----------
+    widths : float, "mean", or a sequence of these
+        σ > 0; "mean" means that 2σ² is the mean of ‖x_i − x_j‖² over training pairs.
+    on : {"all", "single", "both"}
+        All features at once, each feature by itself, or both.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        If a width is not positive, or there is none.
     """
     rules = []
     for width in [widths] if np.ndim(widths) == 0 else widths:
@@ -82,7 +135,21 @@ def gaussians(widths: Any, on: str = "all") -> Family:
 
 
 def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
-    """(⟨x, z⟩ + offset)^degree for every degree; `on` as for gaussians."""
+    """(⟨x, z⟩ + offset)^degree, one kernel for every degree.
+
+    Parameters
+    ----------
+    degrees : int, or a sequence of int
+        From 1 on.
+    on : {"all", "single", "both"}
+        All features at once, each feature by itself, or both.
+    offset : float
+        Not negative.
+
+    Returns
+    -------
+    Family
+    """
     if not 0 <= offset < np.inf:
         raise ValueError(f"offset = {offset}; give a number that is not negative")
     degrees = [degrees] if np.ndim(degrees) == 0 else degrees
@@ -91,14 +158,24 @@ def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
 
 
 def linear(on: str = "all") -> Family:
-    """⟨x, z⟩; `on` as for gaussians."""
+    """The linear kernel ⟨x, z⟩.
+
+    Parameters
+    ----------
+    on : {"all", "single", "both"}
+        All features at once, each feature by itself, or both.
+
+    Returns
+    -------
+    Family
+    """
     return _family([("linear", Power(1, 0.0))], on)
 
 
 def _family(rules: list, on: str) -> Family:
     if not rules or on not in ("all", "single", "both"):
         raise ValueError(
-            f"{len(rules)} kernels were asked for on = {on!r}; give at least one, and "
+            f"{len(rules)} kernels with on = {on!r}; give at least one kernel, and "
             "on = 'all', 'single' or 'both'"
         )
     return Family(((_on_features, tuple(rules), on),))
@@ -113,7 +190,12 @@ def _on_features(sizes: Sizes, rules: tuple, on: str) -> Iterator[Kernel]:
 
 
 def constant() -> Family:
-    """k = 1: a bias that is penalized like any other weight."""
+    """The kernel k = 1: a bias that is penalized like any other weight.
+
+    Returns
+    -------
+    Family
+    """
     return Family(((_constant,),))
 
 
@@ -122,9 +204,26 @@ def _constant(sizes: Sizes) -> Iterator[Kernel]:
 
 
 def function(k: Callable[[Array, Array], Any], name: str = "") -> Family:
-    """A kernel of your own: k(A, B) gives the values of rows of A with rows of B.
+    """Your own kernel.
 
-    It must be symmetric, k(A, B) = k(B, A)ᵀ, and positive semi-definite.
+    Parameters
+    ----------
+    k : callable
+        k(A, B) returns the (r, s) kernel values of the r rows of A with the s rows of
+        B. It must be symmetric, k(A, B) = k(B, A)ᵀ, and positive semi-definite.
+    name : str, optional
+        What it is called in `names`; the name of the function by default.
+
+    Returns
+    -------
+    Family
+
+    Examples
+    --------
+    >>> minimum = function(lambda A, B: np.minimum(A, B.T), "minimum")
+    >>> list(minimum.fit([[1.0], [2.0]]))[0]
+    array([[1., 1.],
+           [1., 2.]])
     """
     if not callable(k):
         raise ValueError(f"k = {k!r}; give a function of two matrices of points")
@@ -135,26 +234,51 @@ def function(k: Callable[[Array, Array], Any], name: str = "") -> Family:
 def rakotomamonjy(
     widths: Any = (0.5, 1, 2, 5, 7, 10, 12, 15, 17, 20), degrees: Any = (1, 2, 3)
 ) -> Family:
-    """SimpleMKL's recipe, 13 kernels on all features and on each one: 13 (d + 1).
+    """The kernels of SimpleMKL: 13 on all features and on each one, 13 (d + 1) in all.
 
     Ten Gaussians and polynomials of degree 1 to 3. The papers give no widths: these are
     the ones of the authors' published scripts, where features are standardized on the
     training data and kernels normalized to unit trace.
+
+    Parameters
+    ----------
+    widths : sequence of float
+        Of the Gaussians.
+    degrees : sequence of int
+        Of the polynomials.
+
+    Returns
+    -------
+    Family
     """
     return gaussians(widths, "both") + polynomials(degrees, "both")
 
 
 def suzuki() -> Family:
-    """SpicyMKL's recipe, 27 kernels on all features and on each one: 27 (d + 1).
+    """The kernels of SpicyMKL: 27 on all features and on each one, 27 (d + 1) in all.
 
     Gaussians of the 24 widths 0.1, 0.25, 0.5, 0.75, 1, 2, …, 20 and polynomials of
-    degree 1 to 3 (section 5.1), there normalized to unit trace.
+    degree 1 to 3 (section 5.1); the paper normalizes them to unit trace.
+
+    Returns
+    -------
+    Family
     """
     return rakotomamonjy((0.1, 0.25, 0.5, 0.75, *range(1, 21)))
 
 
 def kloft(M: int = 50) -> Family:
-    """Kloft's scaling experiments: Gaussians with 2σ² = 1.2^0, …, 1.2^(M−1)."""
+    """Gaussians with 2σ² = 1.2^0, …, 1.2^(M−1), of Kloft's scaling experiments.
+
+    Parameters
+    ----------
+    M : int
+        The number of kernels.
+
+    Returns
+    -------
+    Family
+    """
     return gaussians([np.sqrt(1.2**m / 2) for m in range(whole_number(M, "M", 1))])
 
 
@@ -164,6 +288,17 @@ def subset_gaussians(M: int, seed: int = 0) -> Family:
     The paper leaves open how subsets and χ² are drawn: here the size of a subset is
     uniform on 1, …, d, the subset uniform among those of its size, and χ² has one
     degree of freedom. The first kernels of a larger M are those of a smaller one.
+
+    Parameters
+    ----------
+    M : int
+        The number of kernels.
+    seed : int
+        Of the random subsets and widths.
+
+    Returns
+    -------
+    Family
     """
     return Family(((_subsets, whole_number(M, "M", 1), whole_number(seed, "seed", 0)),))
 
@@ -179,13 +314,30 @@ def _subsets(sizes: Sizes, M: int, seed: int) -> Iterator[Kernel]:
 
 
 def views(families: Family | Iterable[Family], at: Any) -> Family:
-    """Families on several views of the same samples, one for all or one per view.
+    """Families on several views of the same samples.
 
-    at: the views of an X that is a list or dict of arrays (that dict, its keys, or the
-        positions in the list), or lists of columns of an X that is one array
+    Parameters
+    ----------
+    families : Family, or a sequence of Family
+        One for all views, or one for each view.
+    at : dict or sequence
+        The views of an X that is a list or dict of arrays: that dict, its keys, or
+        positions in the list. Or lists of columns of an X that is one array.
 
-    views(gaussians("mean"), data.views).fit(data.views)
-    views([linear(), gaussians(1)], {"colour": range(10), "shape": [10, 12]}).fit(X)
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        If there are neither one family nor as many as views.
+
+    Examples
+    --------
+    >>> both = views([linear(), gaussians(1)], {"colour": [0, 1], "shape": [2]})
+    >>> both.fit([[1.0, 2.0, 3.0]]).names
+    ['colour: linear', 'shape: gaussian(1)']
     """
     places = []
     for i, key in enumerate(at):

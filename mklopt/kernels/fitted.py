@@ -1,7 +1,7 @@
 """Kernels on data: what a family becomes when it is fitted.
 
 Kernels are normalized when they are computed: a stack costs one evaluation of each.
-Means and scales are learned on the training points; new points go the same way.
+Means and scales are learned on the training points, and applied to new points as well.
 """
 
 from __future__ import annotations
@@ -25,14 +25,33 @@ Sizes = Mapping[str | int, int]  # and their numbers of features
 
 
 class FittedKernels:
-    """M kernels on n training points; iterating yields their (n, n) matrices."""
+    """M kernels on n training points, made by Family.fit or from_distances.
+
+    Iterating yields their (n, n) matrices, computed one at a time.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+    blocks : dict of arrays (n, d)
+        The training points by view; a plain X is the one view "".
+    normalize : str, sequence of str, or None
+        The normalizations, as for Family.fit.
+
+    Attributes
+    ----------
+    names : list of str
+        One name per kernel.
+    M, n : int
+        The numbers of kernels and of training points.
+    """
 
     def __init__(self, kernels: list[Kernel], blocks: Blocks, normalize: Steps):
         self.names = [kernel.name for kernel in kernels]
-        self.M, self.n = len(kernels), len(next(iter(blocks.values())))
+        self.M, self.n = len(kernels), rows_of(blocks)
         self.normalize = named(normalize)
         self.kernels, self.blocks = kernels, blocks
-        self.learned: dict[int, dict] = {}  # of each kernel that has been computed
+        # Means and scales of each kernel that has been computed, by step.
+        self.learned: dict[int, dict] = {}
 
     def __len__(self) -> int:
         return self.M
@@ -45,40 +64,100 @@ class FittedKernels:
         return self._matrices(self.blocks)
 
     def grams(self, **options: Any) -> GramStack:
-        """GramStack(self, **options): what a Problem is made of."""
+        """All kernels as a GramStack, for a Problem.
+
+        Parameters
+        ----------
+        **options
+            storage and dtype of GramStack.
+
+        Returns
+        -------
+        GramStack
+        """
         return GramStack(self, **options)
 
     def lazy(self, cache: Any = "500MB") -> LazyStack:
-        """A stack that computes kernels when they are needed, see mklopt.LazyStack."""
+        """A stack that computes kernels on demand.
+
+        Parameters
+        ----------
+        cache : int or str
+            The memory of the cache: a number of bytes, or text such as "500MB".
+
+        Returns
+        -------
+        LazyStack
+        """
         from .streaming import LazyStack
 
         return LazyStack.of(self, cache)
 
     def subset(self, active: Array) -> FittedKernels:
-        """Some of the kernels, by number, normalized as they are here."""
+        """Some of the kernels, normalized as they are here.
+
+        Parameters
+        ----------
+        active : array of int, or of bool (M,)
+            The numbers of the kernels, or a mask.
+
+        Returns
+        -------
+        FittedKernels
+        """
         index = np.arange(self.M)[active]
-        if len(self.learned) < self.M:
-            for _ in self:
-                pass
+        self._learn()
         part = [self.kernels[m] for m in index]
         found = FittedKernels(part, self.blocks, self.normalize)
         found.learned = {i: self.learned[m] for i, m in enumerate(index.tolist())}
         return found
 
     def cross(self, X_new: Any) -> Array:
-        """(M, n_new, n) kernels of new with training points, normalized as these."""
+        """The kernels of new points with training points, normalized as these.
+
+        Parameters
+        ----------
+        X_new : array (n_new, d), or a list or dict of such arrays
+            New points, with the views and columns of the training points.
+
+        Returns
+        -------
+        array (M, n_new, n)
+
+        Raises
+        ------
+        ValueError
+            If X_new has other views or columns than the training points.
+        """
         blocks = self._new(X_new)
-        shape = (len(next(iter(blocks.values()))), self.n)
+        shape = (rows_of(blocks), self.n)
         return np.fromiter(self._matrices(blocks), (float, shape), count=self.M)
 
     def cross_blocks(self, X_new: Any, size: int = 256) -> Iterator[Array]:
-        """cross(X_new) in pieces of so many new points: (M, ≤ size, n) each.
+        """cross(X_new) in pieces, where all of it would not fit in memory.
 
-        f = np.concatenate([result.decision(K) for K in fitted.cross_blocks(X_new)])
+        Parameters
+        ----------
+        X_new : array (n_new, d), or a list or dict of such arrays
+            New points, with the views and columns of the training points.
+        size : int
+            The number of new points in a piece.
+
+        Yields
+        ------
+        array (M, r, n)
+            Of the next r ≤ size points.
+
+        Examples
+        --------
+        >>> from mklopt.kernels import linear
+        >>> fitted = linear().fit([[1.0], [2.0]])
+        >>> [K.shape for K in fitted.cross_blocks([[1.0], [2.0], [3.0]], size=2)]
+        [(1, 2, 2), (1, 1, 2)]
         """
         blocks = self._new(X_new)
         size = whole_number(size, "size", 1)
-        for i in range(0, len(next(iter(blocks.values()))), size):
+        for i in range(0, rows_of(blocks), size):
             yield self.cross({v: block[i : i + size] for v, block in blocks.items()})
 
     def _new(self, X_new: Any) -> Blocks:
@@ -88,16 +167,30 @@ class FittedKernels:
                 f"X_new has columns {list(given.values())} in its views {list(given)}; "
                 f"the training data have {list(known.values())} in {list(known)}"
             )
+        self._learn()
+        return blocks
+
+    def _learn(self) -> None:
+        """Learn means and scales, by computing every kernel once; not a second time."""
         if len(self.learned) < self.M:
             for _ in self:
                 pass
-        return blocks
 
     def who(self, m: int) -> str:
+        """Number and name of a kernel, as messages begin.
+
+        Parameters
+        ----------
+        m : int
+
+        Returns
+        -------
+        str
+        """
         return f"kernel {m}, {self.names[m]},"
 
     def _matrices(self, blocks: Blocks) -> Iterator[Array]:
-        """Training and new points go the same way; the former are what is learned."""
+        """Matrices of these points with the training points, which are learned from."""
         training, last = blocks is self.blocks, None
         for m, kernel in enumerate(self.kernels):
             if kernel.base != last:
@@ -116,11 +209,27 @@ class FittedKernels:
 
 
 def from_distances(D: Any, normalize: Steps = None) -> FittedKernels:
-    """exp(−D_m / mean D_m) from (M, n, n) distances, or a list or dict of matrices.
+    """Kernels exp(−D_m / mean D_m) from distances of the training points.
 
     `cross` takes the (M, n_new, n) distances of new to training points; the means stay
     those of the training pairs. Such a kernel is positive semi-definite when D_m is
-    conditionally negative definite; GramStack.verify_psd tells.
+    conditionally negative definite; GramStack.verify_psd checks it.
+
+    Parameters
+    ----------
+    D : array (M, n, n), or a list or dict of (n, n) arrays
+        Distances: symmetric, not negative, with a zero diagonal.
+    normalize : str, sequence of str, or None
+        The normalizations, as for Family.fit.
+
+    Returns
+    -------
+    FittedKernels
+
+    Raises
+    ------
+    ValueError
+        If D does not hold matrices of distances.
     """
     blocks, kernels = blocks_of(D, "D"), []
     for view, t in blocks.items():
@@ -128,7 +237,7 @@ def from_distances(D: Any, normalize: Steps = None) -> FittedKernels:
         square = t.shape == (len(t), len(t)) and np.min(t) >= 0
         if not square or np.max(np.abs(t - t.T)) + np.max(np.diag(t)) > close:
             raise ValueError(
-                f"D, view {view!r}, is no matrix of distances; expected (n, n), "
+                f"D, view {view!r}, is not a matrix of distances; expected (n, n), "
                 "symmetric, not negative, with a zero diagonal"
             )
         blocks[view] = 0.5 * (t + t.T)
@@ -158,10 +267,17 @@ def blocks_of(X: Any, name: str) -> Blocks:
 
 
 def sizes_of(blocks: Blocks) -> Sizes:
+    """The number of features of each view."""
     return {view: block.shape[1] for view, block in blocks.items()}
 
 
+def rows_of(blocks: Blocks) -> int:
+    """The number of points, which is the same in all views."""
+    return len(next(iter(blocks.values())))
+
+
 def whole_number(given: Any, name: str, least: int) -> int:
+    """given as an int, or a ValueError unless it is a whole number ≥ least."""
     if not isinstance(given, int | np.integer) or given < least:
         raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
     return int(given)

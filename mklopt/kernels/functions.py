@@ -28,12 +28,14 @@ class Gaussian:
 
     scale: float | None  # None: the mean of t over training pairs
     given: bool = False
-    shared = "distances"  # rules that share this share their base
+    shared = "distances"  # rules with the same value have the same base
 
     def base(self, A: Array, B: Array) -> Array:
-        return A if self.given else distances(A, B)  # nothing cancels
+        """t of all rows of A with all rows of B."""
+        return A if self.given else distances(A, B)
 
     def diagonal(self, A: Array) -> Array:
+        """t of every row of A with itself: 0."""
         return np.zeros(len(A))
 
     def __call__(self, t: Array, mean: float) -> Array:
@@ -44,7 +46,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Power:
-    """(t + offset)^degree with t = ⟨x, z⟩; the constant is that of no features."""
+    """(t + offset)^degree with t = ⟨x, z⟩; on no features it is a constant kernel."""
 
     degree: int
     offset: float
@@ -52,9 +54,11 @@ class Power:
     shared = "products"
 
     def base(self, A: Array, B: Array) -> Array:
+        """t of all rows of A with all rows of B."""
         return products(A, B)
 
     def diagonal(self, A: Array) -> Array:
+        """t of every row of A with itself: ‖x‖²."""
         return np.einsum("ij,ij->i", A, A)
 
     def __call__(self, t: Array, mean: float) -> Array:
@@ -66,13 +70,14 @@ class Power:
 
 @dataclass(frozen=True)
 class Function:
-    """A user's own k(A, B), which is its own base."""
+    """A user's own k(A, B): t is the kernel itself."""
 
     shared: Callable[[Array, Array], Any]
     name: str
     scale = 1.0
 
     def base(self, A: Array, B: Array) -> Array:
+        """k(A, B), checked."""
         found = real_array(self.shared(A, B), self.name, "a matrix of numbers")
         if found.shape != (len(A), len(B)):
             raise ValueError(
@@ -82,6 +87,7 @@ class Function:
         return found
 
     def diagonal(self, A: Array) -> Array:
+        """k(x, x) for every row of A, from small blocks."""
         parts = [A[i : i + 64] for i in range(0, len(A), 64)]
         return np.concatenate([np.diag(self.base(part, part)) for part in parts])
 
@@ -90,6 +96,8 @@ class Function:
 
 
 class Kernel(NamedTuple):
+    """A rule on some columns of one view of the data."""
+
     name: str
     rule: Gaussian | Power | Function
     columns: tuple[int, ...] | slice = slice(None)  # all of them
@@ -110,10 +118,11 @@ class Kernel(NamedTuple):
         at: Block = WHOLE,
         means: Callable[[Array, int], Array] = lambda K, i: K.mean(axis=1),
     ) -> tuple[Array, Array]:
-        """A block of the kernel, normalized, and its squares k(x, x), from the base.
+        """A block of the kernel, normalized, and k(x, x) of its rows, from the base t.
 
-        What is not in `learned` is learned here, on a block of all training points;
-        means(K, i) are the means of their rows before step i.
+        `learned` has the mean of t at 0, and what normalization step i = 1, 2, … has
+        learned at i. Missing entries are added: then the block must have all training
+        points, and means(K, i) are the means of its rows before step i.
         """
         K, squares = self.rule(t, learned[0]), self.rule(diagonal, learned[0])
         for i, step in enumerate(steps, 1):

@@ -5,9 +5,9 @@
     unit_trace      k / Σ_i k(x_i, x_i)
     centre          ⟨ψ(x) − ψ̄, ψ(z) − ψ̄⟩ with ψ̄ = 1/n Σ_i ψ(x_i)         zero row sums
 
-A step is learned on the training points, from their squares k(x, x) and, where it needs
-them, the means of the rows of the kernel matrix. It is then applied in place to blocks:
-K (r × c), the kernel of r points with some training points, and the squares of the r.
+A step is learned on the training points, from their squares k(x, x) and, if needed, the
+means of the rows of the kernel matrix. It is then applied in place to blocks: K (r × c)
+of r points with c training points, and the squares k(x, x) of the r points.
 
 Reference: Kloft et al. (2011), eqs. (25) and (26).
 """
@@ -21,25 +21,27 @@ import numpy as np
 
 Array = np.ndarray
 Steps = str | Sequence[str] | None
-Means = Callable[[], Array]  # of the rows of the kernel matrix, computed when asked for
-TINY = 1e-13  # what cancellation leaves of a number that should be zero, relatively
+Means = Callable[[], Array]  # returns the means of the rows of the kernel matrix
+TINY = 1e-13  # relative size below which a difference is rounding, so zero
 
 
 class Block(NamedTuple):
     """Where a block lies among the training points."""
 
-    rows: Any = None  # which of them its rows are; None: these are new points
-    columns: Any = slice(None)
-    who: str = ""
+    rows: Any = None  # the training points of its rows; None: they are new points
+    columns: Any = slice(None)  # the training points of its columns
+    who: str = ""  # the kernel, for messages
 
 
 class Step(NamedTuple):
+    """A normalization: how it is learned, and how it is applied to a block."""
+
     learn: Callable[[Array, Means, str], Any]
     apply: Callable[[Array, Array, Any, Block], None]
 
 
 def named(normalize: Steps) -> tuple[str, ...]:
-    """The normalizations asked for, in their order, all of them known."""
+    """The normalizations as a tuple of names, checked."""
     steps = (normalize,) if isinstance(normalize, str) else tuple(normalize or ())
     if not set(steps) <= set(NORMALIZATIONS):
         raise ValueError(

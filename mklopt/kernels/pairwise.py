@@ -4,11 +4,10 @@
     distances(A, B)    ‖a_i − b_j‖² = Σ_k (a_ik − b_jk)²        nothing cancels
 
 Guarantee. An entry is the sum of its terms for k = 1, 2, … one after the other, in
-plain float64 (no fused operations, no other order): it depends on its two points alone,
-and neither on the block it was asked for with, nor on threads, nor on the machine. The
-matrix of a set of points with itself is symmetric to the last bit. A matrix product by
-BLAS promises none of this. Four rows and four features at a time keep most of its
-speed.
+plain float64 (no fused operations, no other order). It depends on its two points alone,
+not on the block it is computed in, the threads, or the computer. The matrix of a set of
+points with itself is symmetric to the last bit. A matrix product by BLAS guarantees
+none of this. Four rows and four features at a time keep most of its speed.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from numba import boolean, float64, int64, njit, types
 from ..util.compiled import READ_ONLY, compiled, spread
 
 Array = np.ndarray
-STRIP = 128  # columns that stay in the cache while all rows pass over them
+STRIP = 128  # columns of Z that stay in the cache while all rows of A are read
 
 
 def products(A: Array, B: Array) -> Array:
+    """⟨a_i, b_j⟩ for all rows of A and B."""
     return pairs(A, np.ascontiguousarray(B.T), False)
 
 
 def distances(A: Array, B: Array) -> Array:
+    """‖a_i − b_j‖² for all rows of A and B."""
     return pairs(A, np.ascontiguousarray(B.T), True)
 
 
 def pairs(A: Array, Z: Array, apart: bool) -> Array:
-    """Products or distances of the rows of A with the columns of Z, on all cores."""
+    """Products, or distances if `apart`, of rows of A with columns of Z."""
     out = np.empty((len(A), Z.shape[1]))
-    A = np.ascontiguousarray(A)
-    work = out.size * max(len(Z), 1)
-    arguments = (A, Z, apart, 0, out)
-    spread(fill_pairs, *arguments, count=len(A), work=work)
+    arguments = (np.ascontiguousarray(A), Z, apart, 0, out)
+    spread(fill_pairs, *arguments, count=len(A), work=out.size * max(len(Z), 1))
     return out
 
 
@@ -45,13 +44,9 @@ def _term(a, z, apart):
     return (a - z) * (a - z) if apart else a * z
 
 
-@compiled(
-    types.void(
-        READ_ONLY, READ_ONLY, boolean, int64, float64[:, ::1], int64, int64
-    )
-)  # fmt: skip
+@compiled(types.void(*[READ_ONLY] * 2, boolean, int64, float64[:, ::1], *[int64] * 2))
 def fill_pairs(A, Z, apart, start, out, first, last):
-    """out[first:last] for the columns of Z from `start` on, as many as out has."""
+    """Rows first:last of `out`, for the columns of Z from `start` on."""
     d, width = len(Z), out.shape[1]
     fours = d // 4 * 4
     for left in range(0, width, STRIP):

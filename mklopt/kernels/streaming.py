@@ -1,4 +1,4 @@
-"""LazyStack: kernels computed from data when they are needed, with a bounded cache.
+"""LazyStack: kernels computed from data on demand, with a bounded cache.
 
     grams = mklopt.LazyStack(X, kernels.gaussians([1, 3, 10]), cache="500MB")
     grams = fitted.lazy(cache="500MB")          # for kernels fitted on data already
@@ -8,24 +8,26 @@ same numbers t, products ⟨x, z⟩ or distances ‖x − z‖²: these bases ar
 so that ten Gaussians on the same features cost the memory of one.
 
     quad, against, combine, matvec, apply    sweeps over tiles of the upper triangle,
-                                             TILE × TILE, shared out among all cores
-    rows                                     whole rows, computed as they are asked for
+                                             TILE × TILE, shared among all cores
+    rows                                     whole rows, computed on demand
 
-Tiles and rows of the bases lie in one cache, at most so many bytes large; what has not
-been used for longest goes first. Every sweep runs the other way than the one before:
-running the same way, it would find the tiles it needs first always just dropped.
+Tiles and rows of the bases share one cache with a limit in bytes; the least recently
+used ones are dropped first. Every sweep visits the tiles in the opposite order of the
+one before. In the same order, the tiles that a sweep needs first would be those that
+were just dropped.
 
 Guarantee. Memory: the cache, a few tiles for each core, the data, and what is returned.
-K is one well-defined symmetric matrix whatever was asked for, and in which order, so
-that a certificate speaks of it as of a stored one: an entry of a family depends on its
-two points alone (pairwise.py; NumPy's exp does not mind where in a block it stands),
-and is the same number that fitted.grams() stores. For a function of your own, which may
-round in its own way, every entry comes from the one call k(X_I, X_J), I ≤ J, on a fixed
-grid of tiles: there, rows cost whole tiles. Sums do not depend on the number of cores.
+K is one well-defined symmetric matrix, for all operations in any order, so that a
+certificate is valid for it as for a stored one. An entry of a family depends on its two
+points alone (pairwise.py; NumPy's exp does not depend on the place in a block), and is
+the same number that fitted.grams() stores. Your own function may round differently in
+different blocks: there every entry comes from the one call k(X_I, X_J), I ≤ J, on a
+fixed grid of tiles, and rows cost whole tiles. Sums do not depend on the number of
+cores.
 
 Normalizations that need the whole matrix (multiplicative, centre, a Gaussian of "mean"
-width) take one sweep when the stack is made. full(), dense() and the solvers that ask
-for them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
+width) take one sweep when the stack is made. full(), dense() and the solvers that use
+them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
+from operator import add
 from threading import Lock
 from typing import Any
 
@@ -50,19 +53,42 @@ from .normalizations import Block, Steps
 from .pairwise import fill_pairs, pairs
 
 Array = np.ndarray
-TILE = 256
-PARTS = 8  # of a sweep, for any number of cores: sums do not depend on it …
-SPARE = 2**28  # … or fewer, where results of all parts would take more bytes than this
+TILE = 256  # rows and columns of a tile
+PARTS = 8  # of a sweep, for any number of cores: so sums do not depend on that number
+MAX_PARTIAL_BYTES = 2**28  # memory of partial results; a sweep has fewer parts above it
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
 class LazyStack(GramStack):
-    """M kernels of the rows of X, computed on demand; validated like all others.
+    """M kernels on the rows of X, computed on demand: a GramStack without the memory.
 
-    X: (n, d), or a list or dict of such arrays for kernels.views
-    kernels: a family of mklopt.kernels, a function k(A, B), or a sequence of these
-    normalize: as for Family.fit
-    cache: bytes, or "500MB"
+    Parameters
+    ----------
+    X : array (n, d), or a list or dict of such arrays for kernels.views
+        One row per training point.
+    kernels : Family, callable, or a sequence of these
+        A family of mklopt.kernels, or your own function k(A, B).
+    normalize : str, sequence of str, or None
+        The normalizations, as for Family.fit.
+    cache : int or str
+        The memory of the cache: a number of bytes, or text such as "500MB".
+
+    Attributes
+    ----------
+    kernels : FittedKernels
+        The kernels on the training points; `kernels.cross` computes new rows.
+
+    Raises
+    ------
+    ValueError
+        If data, kernels or cache are not valid, or k(x, x) < 0 at a training point.
+
+    Examples
+    --------
+    >>> stack = LazyStack([[0.0], [2.0]], lambda A, B: A @ B.T, cache="1MB")
+    >>> stack.combine(np.ones(1))
+    array([[0., 0.],
+           [0., 4.]])
     """
 
     kernels: FittedKernels
@@ -70,22 +96,34 @@ class LazyStack(GramStack):
     def __init__(
         self, X: Any, kernels: Any, *, normalize: Steps = None, cache: Any = "500MB"
     ) -> None:
-        self._lie(_family(kernels).fit(X, normalize), cache)
+        self._fill(_family(kernels).fit(X, normalize), cache)
 
     @classmethod
     def of(cls, fitted: FittedKernels, cache: Any = "500MB") -> LazyStack:
-        """A stack of kernels that know their data."""
+        """A stack of kernels that are fitted already.
+
+        Parameters
+        ----------
+        fitted : FittedKernels
+        cache : int or str
+            The memory of the cache: a number of bytes, or text such as "500MB".
+
+        Returns
+        -------
+        LazyStack
+        """
         stack = cls.__new__(cls)
-        stack._lie(fitted, cache)
+        stack._fill(fitted, cache)
         return stack
 
-    def _lie(self, fitted: FittedKernels, cache: Any) -> None:
+    def _fill(self, fitted: FittedKernels, cache: Any) -> None:
         self.kernels = fitted
         store = Tiles(fitted, Cache(_bytes(cache)))
-        self._become(store, np.arange(fitted.M), np.zeros(fitted.M), "")
+        self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
     def cache(self) -> Cache:
+        """The cache, with its counts of hits and misses."""
         return self._store.cache
 
 
@@ -95,8 +133,7 @@ def _family(given: Any) -> Family:
     if callable(given):
         return function(given)
     if isinstance(given, Sequence) and len(given) > 0 and not isinstance(given, str):
-        parts = [_family(part).parts for part in given]
-        return Family(tuple(part for some in parts for part in some))
+        return reduce(add, map(_family, given))
     raise ValueError(
         f"kernels = {given!r}; give a family such as kernels.gaussians([1, 3]), a "
         "function k(A, B), or a list of these"
@@ -115,7 +152,7 @@ def _bytes(given: Any) -> int:
 
 
 class Cache:
-    """The arrays used last, at most `limit` bytes of them."""
+    """The most recently used arrays, at most `limit` bytes of them."""
 
     def __init__(self, limit: int):
         self.limit, self.used, self.hits, self.misses = limit, 0, 0, 0
@@ -129,6 +166,7 @@ class Cache:
         )
 
     def get(self, key: tuple) -> Array | None:
+        """The array of this key, or None; counts a hit or a miss."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -139,6 +177,7 @@ class Cache:
             return found
 
     def put(self, key: tuple, array: Array) -> None:
+        """Keep an array, and drop the least recently used ones above the limit."""
         if array.nbytes > self.limit:
             return
         with self._lock:
@@ -149,14 +188,14 @@ class Cache:
                 self.used -= self._kept.popitem(last=False)[1].nbytes
 
     def __reduce__(self) -> tuple:
-        return Cache, (self.limit,)  # what is kept need not travel
+        return Cache, (self.limit,)  # pickled without its content
 
 
-# ---- bases: the numbers that kernels on the same features are functions of -----------
+# ---- bases: numbers t, such that kernels on the same features are functions of t -----
 
 
 class Base:
-    """The base of some kernels on all pairs of training points, by blocks."""
+    """The base of some kernels, t of all pairs of training points, by blocks."""
 
     def __init__(self, kernel: Kernel, X: Array):
         self.rule, self.name = kernel.rule, kernel.name
@@ -166,10 +205,10 @@ class Base:
         self.X = np.ascontiguousarray(self.X)
         self.Z = np.ascontiguousarray(self.X[:, :0] if self.given else self.X.T)
         self.diagonal = kernel.rule.diagonal(self.X)
-
         self.apart = kernel.rule.shared == "distances"
 
     def tile(self, I: slice, J: slice) -> Array:
+        """t of the points I with the points J."""
         if self.given:
             return self.X[I, J].copy()
         if self.own:
@@ -180,7 +219,7 @@ class Base:
         return out
 
     def rows(self, which: Array) -> Array:
-        """Whole rows, of a family: an entry depends on its two points alone."""
+        """Whole rows of t; not for a user's function, which may round by block."""
         return self.X[which] if self.given else pairs(self.X[which], self.Z, self.apart)
 
     def _symmetric(self, t: Array) -> Array:
@@ -197,9 +236,10 @@ Visit = Callable[[int, slice, slice, Iterator[tuple[int, Array]]], None]
 
 
 class Tiles:
-    """Kernels by tiles of the upper triangle; see storage.py for the other stores."""
+    """Kernels by tiles of the upper triangle, with the operations of storage.py."""
 
     storage, remembered = "lazy", 2
+    direction = -1  # of the last sweep
 
     def __init__(self, fitted: FittedKernels, cache: Cache):
         self.n, self.cache, self.fitted = fitted.n, cache, fitted
@@ -211,27 +251,28 @@ class Tiles:
         self.bases = [Base(k, fitted.blocks[k.view]) for k in names.values()]
         self.place = np.array([places[kernel.base] for kernel in fitted.kernels])
         self.steps: tuple[str, ...] = ()
-        self.way = -1  # of the sweep before
         self._learn()
 
     @property
     def cost(self) -> float:
+        """The cost of a sweep, in passes: 1 is M n² numbers."""
         sizes = [panel.stop - panel.start for panel in self.panels]
         return sum(sizes[i] * sizes[j] for i, j in self.grid) / self.n**2
 
     # ---- sweeps ------------------------------------------------------------------
 
     def _walk(self, visit: Callable[[int, int, int], None], parts: int = PARTS) -> None:
-        """visit(part, i, j) for all tiles, on all cores, turning round at each end.
+        """visit(part, i, j) for all tiles, on all cores, in alternating directions.
 
-        Each part adds up what it visits by itself, in order: the sums depend neither on
-        the number of cores nor on their pace. A user's function sees one thread only.
+        Each part has a sum of its own, over its tiles in order: results depend neither
+        on the number of cores nor on their speed. Your own function is called from one
+        thread only.
         """
-        way = self.way = -self.way
+        step = self.direction = -self.direction
 
         def walk(first: int, last: int) -> None:
-            for part in range(first, last)[::way]:
-                for i, j in self.grid[part::parts][::way]:
+            for part in range(first, last)[::step]:
+                for i, j in self.grid[part::parts][::step]:
                     visit(part, i, j)
 
         if any(base.own for base in self.bases):
@@ -265,7 +306,7 @@ class Tiles:
         self._walk(each, parts)
 
     def _kernel(self, m: int, t: Array, rows: Any, columns: slice) -> Array:
-        """A block of kernel m from its base, normalized; k(x, x) where x meets x."""
+        """A block of kernel m from its base, normalized; exact k(x, x) on diagonals."""
         base, fitted = self.bases[self.place[m]], self.fitted
         at = Block(rows, columns, fitted.who(m))
         how = (self.learned[m], self.steps, at)
@@ -299,11 +340,11 @@ class Tiles:
             who = fitted.who(int(np.argmin(self.squares.min(axis=1))))
             raise ValueError(
                 f"{who} has a negative k(x, x), so it is not positive semi-definite; "
-                "check the function it is"
+                "check the function"
             )
 
     def _squares(self, m: int, i: int, row_means: Callable[[int], Array]) -> Array:
-        """k(x, x) after the first i steps, of which the last may be learned here."""
+        """k(x, x) after the first i steps; the last step is learned if it is new."""
         kernel, base = self.fitted.kernels[m], self.bases[self.place[m]]
         nothing = Block(slice(None), slice(0, 0), self.fitted.who(m))
         how = (self.learned[m], self.fitted.normalize[:i], nothing)
@@ -311,7 +352,7 @@ class Tiles:
         return kernel.of(np.empty((self.n, 0)), base.diagonal, *how, ask)[1]
 
     def _row_means(self, new: list[int], known: dict[int, Array], m: int) -> Array:
-        """Of kernel m as far as it is normalized; one sweep for all that are new."""
+        """Row means of kernel m after `self.steps`; one sweep for all new kernels."""
         if not known:
             ones = np.ones((1, self.n, 1))
             known.update(zip(new, self.matvec(np.array(new), ones)[:, :, 0] / self.n))
@@ -337,6 +378,7 @@ class Tiles:
     # ---- what a store does -----------------------------------------------------------
 
     def combine(self, index: Array, theta: Array) -> Array:
+        """Σ θ_m K_m."""
         out = np.empty((self.n, self.n))
 
         def put(part: int, I: slice, J: slice, tiles: Any) -> None:
@@ -351,12 +393,15 @@ class Tiles:
         return out
 
     def kernel(self, m: int) -> Array:
+        """(n, n): one kernel."""
         return self.combine(np.array([m]), np.ones(1))
 
     def quad(self, index: Array, A: Array) -> Array:
+        """(tr AᵀK_mA)_m for an (n, k) matrix A."""
         return self._totals(index, lambda K, I, J: np.vdot(A[I], K @ A[J]))
 
     def against(self, index: Array, S: Array) -> Array:
+        """(⟨K_m, S⟩)_m for a symmetric S."""
         return self._totals(index, lambda K, I, J: np.sum(K * S[I, J]))
 
     def _totals(self, index: Array, product: Callable) -> Array:
@@ -373,7 +418,7 @@ class Tiles:
     def matvec(self, index: Array, A: Array) -> Array:
         """(K_m A_m)_m for A of shape (1 or M, n, k)."""
         shape = (len(index), *A.shape[1:])
-        parts = min(PARTS, max(1, SPARE // (8 * math.prod(shape))))
+        parts = min(PARTS, max(1, MAX_PARTIAL_BYTES // (8 * math.prod(shape))))
         out = np.zeros((parts, *shape))
 
         def add(part: int, I: slice, J: slice, tiles: Any) -> None:
@@ -387,6 +432,7 @@ class Tiles:
         return np.asarray(out.sum(axis=0))
 
     def rows(self, index: Array, which: Array) -> Array:
+        """(M, r, n): the rows with these numbers."""
         out = np.empty((len(index), len(which), self.n))
         for place in set(self.place[index]):
             t = self._rows(int(place), which)
@@ -396,7 +442,7 @@ class Tiles:
         return out
 
     def _rows(self, place: int, which: Array) -> Array:
-        """Rows of a base: kept, or computed all at once, or cut from tiles."""
+        """Rows of a base: from the cache, computed together, or cut from tiles."""
         base = self.bases[place]
         if base.own:
             return self._rows_of_tiles(place, which)
@@ -405,10 +451,10 @@ class Tiles:
         new = np.array([k for k, row in enumerate(kept) if row is None], int)
         t[new] = base.rows(which[new])
         for k, row in enumerate(kept):
-            if row is not None:
+            if row is None:
+                self.cache.put((place, int(which[k])), t[k].copy())
+            else:
                 t[k] = row
-        for k in new:
-            self.cache.put((place, int(which[k])), t[k].copy())
         return t
 
     def _rows_of_tiles(self, place: int, which: Array) -> Array:
@@ -421,6 +467,7 @@ class Tiles:
         return t
 
     def diag(self, index: Array) -> Array:
+        """(M, n): the diagonals k(x, x)."""
         return self.squares[index]
 
     def triangle(self, m: int) -> Array:
@@ -428,12 +475,12 @@ class Tiles:
         return np.concatenate([row[i:] for i, row in enumerate(self.kernel(m))])
 
     def chain(self, terms: int) -> int:
-        """Additions between a product and the sum it ends in, at most."""
+        """The largest number of additions that one product takes part in."""
         return min(terms, TILE + len(self.panels) + PARTS) + 2
 
 
 def _panels(n: int) -> list[slice]:
-    """1, …, n in equal parts of at most TILE."""
+    """The points 0, …, n − 1 in parts of at most TILE, of nearly equal size."""
     count = -(-n // TILE)
     ends = [n * k // count for k in range(count + 1)]
     return [slice(a, b) for a, b in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""Kernels as people list them: strings, functions, (columns, kernel) pairs, families.
+"""Lists of kernels from users: strings, functions, (columns, kernel) pairs, families.
 
     "linear"   "gaussian"   "gaussian(2.5)"   "polynomial(3)"   "constant"
     "gaussian(2.5) on single"          one kernel for each feature; or "… on both"
@@ -9,7 +9,7 @@
 
 "gaussian" alone has the width 2σ² = mean ‖x_i − x_j‖², "polynomial" the degree 2.
 
-The usual family, for whoever lists none, fits itself to the scale of the data: six
+The usual family, if no kernels are given, depends on the scale of the data: six
 Gaussians with σ from s/4 to 8s, s² being the total variance of the features, and
 polynomials (⟨x, z⟩ + r²)^p of degree 1, 2, 3, r² being the mean of ‖x‖². Both are means
 over samples with their weights, so that a weight of 2 is the same as a copy.
@@ -29,21 +29,19 @@ from .. import kernels
 
 Array = np.ndarray
 FORM = re.compile(r"(\w+)(?:\(([^()]*)\))?(?: on (all|single|both))?")
-SIMPLE: dict[str, tuple[Callable[..., kernels.Family], Any]] = {
-    "gaussian": (kernels.gaussians, "mean"),
-    "polynomial": (kernels.polynomials, 2),
-}
-WHOLE: dict[str, Callable[..., kernels.Family]] = {
-    "linear": kernels.linear,
-    "constant": kernels.constant,
-    "rakotomamonjy": kernels.rakotomamonjy,
-    "suzuki": kernels.suzuki,
-    "kloft": kernels.kloft,
+FAMILIES: dict[str, tuple[Callable[..., kernels.Family], tuple]] = {  # and defaults
+    "gaussian": (kernels.gaussians, ("mean",)),
+    "polynomial": (kernels.polynomials, (2,)),
+    "linear": (kernels.linear, ()),
+    "constant": (kernels.constant, ()),
+    "rakotomamonjy": (kernels.rakotomamonjy, ()),
+    "suzuki": (kernels.suzuki, ()),
+    "kloft": (kernels.kloft, ()),
 }
 
 
 def family_of(given: Any, d: int, names: Sequence[str] | None = None) -> kernels.Family:
-    """The family that a list of kernels means, on d features with these names."""
+    """The family of a list of kernels, on d features with these names."""
     if isinstance(given, str | tuple | kernels.Family) or callable(given):
         given = [given]
     if not isinstance(given, list) or not given:
@@ -83,20 +81,17 @@ def _one(kernel: Any, d: int, names: Sequence[str] | None) -> kernels.Family:
 def _read(text: str) -> kernels.Family:
     found = FORM.fullmatch(text.strip())
     name, argument, on = found.groups() if found else ("", None, None)
-    extra = {} if on is None else {"on": on}
+    if name not in FAMILIES:
+        raise ValueError(
+            f"kernel {text!r} is not known; choose from {', '.join(FAMILIES)}, "
+            "with a width or degree in brackets, such as 'gaussian(2.5) on single'"
+        )
+    make, arguments = FAMILIES[name]
     try:
-        if name in SIMPLE:
-            make, default = SIMPLE[name]
-            return make(default if argument is None else _number(argument), **extra)
-        if name in WHOLE:
-            arguments = [] if argument is None else [_number(argument)]
-            return WHOLE[name](*arguments, **extra)
+        arguments = arguments if argument is None else (_number(argument),)
+        return make(*arguments, **({} if on is None else {"on": on}))
     except (TypeError, ValueError) as error:
         raise ValueError(f"kernel {text!r} cannot be read: {error}") from None
-    raise ValueError(
-        f"kernel {text!r} is not known; choose from {', '.join([*SIMPLE, *WHOLE])}, "
-        "with a width or degree in brackets, such as 'gaussian(2.5) on single'"
-    )
 
 
 def _number(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Numbers from outside: real arrays, or one sentence that says what was given."""
+"""Arrays that users pass: checked and copied to float64, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ Array = np.ndarray
 
 
 def real_array(given: Any, name: str, expected: str) -> Array:
-    """A new float64 array; strings, complex numbers and ragged lists are refused."""
+    """A new float64 array; strings, complex numbers and ragged lists are refused.
+
+    The ValueError says that `name` must be `expected`, and what was given instead.
+    """
     problem = f"{name} must be {expected}"
     if hasattr(given, "toarray"):
         raise ValueError(f"{problem}, got a sparse matrix; pass its .toarray()")

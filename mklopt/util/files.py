@@ -1,4 +1,4 @@
-"""Files: written whole or not at all.
+"""Files that are written completely or not at all, and checksums of JSON objects.
 
 A write goes to a temporary file that is flushed to disk and then renamed, so that a
 crash leaves the old file or the new one, never half of one.
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
-    """Put content in place of whatever the path holds, folders included."""
+    """Replace the file at this path by content; missing folders are made."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".writing-")
@@ -34,6 +34,6 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
 
 
 def checksum(body: dict[str, Any]) -> str:
-    """Of a JSON object, whatever the order of its keys."""
+    """The SHA-256 of a JSON object, the same for any order of its keys."""
     canonical = json.dumps(body, sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()

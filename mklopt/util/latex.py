@@ -1,10 +1,10 @@
-r"""Text and figures that any LaTeX takes, pdflatex without packages among them.
+r"""Text and figures for LaTeX: any LaTeX accepts them, plain pdflatex included.
 
     escaped("5% of ‖w_1‖²")   special characters escaped, mathematics in \ensuremath
     pgf(figure, path)         a figure as PGF: \usepackage{pgf}, \input{path}
 
 Matplotlib writes PGF with the letters it was given, an undefined \mathdefault, and the
-folders of its fonts; here letters are escaped first, the rest is put right afterwards.
+folders of its fonts; here letters are escaped first, the rest is corrected afterwards.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEX = ("pdflatex", "xelatex", "lualatex")
 
 
 def escaped(text: str) -> str:
-    """Text as LaTeX takes it; what it has no word for becomes a question mark."""
+    """Text with LaTeX commands for special characters; unknown ones become "?"."""
     parts = re.findall(".[\u0300-\u036f]?", unicodedata.normalize("NFC", text))
     return "".join(_letter(part) for part in parts)
 
@@ -49,7 +49,7 @@ def _letter(part: str) -> str:
         return rf"\ensuremath{{{ACCENTS[accent]}{{{_sign(letter)}}}}}"
     if letter in SPECIAL:
         return SPECIAL[letter]
-    # What pdflatex knows of UTF-8 by itself: Latin letters with their accents.
+    # Latin letters with accents: pdflatex reads them from UTF-8 without packages.
     known = letter.isascii() or (letter.isalpha() and 0xC0 <= ord(letter) < 0x180)
     return letter if known else rf"\ensuremath{{{_sign(letter)}}}"
 
@@ -72,7 +72,7 @@ def _sign(letter: str) -> str:
 
 
 def pgf(figure: Any, path: Path) -> bool:
-    """Write a figure as PGF; False where no TeX is installed, which measures text."""
+    """Write a figure as PGF; False if no TeX is installed: it measures the text."""
     import matplotlib
     from matplotlib.text import Text
 
@@ -96,6 +96,6 @@ def pgf(figure: Any, path: Path) -> bool:
 
 
 def _outside_mathematics(text: str) -> str:
-    r"""Escape what stands outside of $…$, where Matplotlib has its own."""
+    r"""Escape text outside of $…$; Matplotlib translates what is inside."""
     parts = re.split(r"(\$[^$]*\$)", text)
     return "".join(part if k % 2 else escaped(part) for k, part in enumerate(parts))

@@ -2,8 +2,8 @@
 
     from mklopt.families import Product      # now mklopt.gmkl.families
 
-`install` puts a finder behind all others: it answers for module names of version 0.1
-only. `old_name` finds names inside objects that version 0.1 has pickled.
+`install` adds a finder of modules after all others; it knows the module names of
+version 0.1 only. `old_name` finds names inside objects that version 0.1 has pickled.
 """
 
 from __future__ import annotations
@@ -55,27 +55,36 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         return ModuleSpec(name, self) if name in MODULES else None
 
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module that has the names now; a copy of it where some are renamed."""
+        old, now = spec.name, MODULES[spec.name]
+        message = f"{old} is now {now}; the old name goes with the next release"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        found = importlib.import_module(now)
+        if old not in RENAMED:
+            spec.loader_state = found.__spec__  # the import system overwrites it
+            return found
+        copy = ModuleType(old)
+        vars(copy).update({k: v for k, v in vars(found).items() if k[:2] != "__"})
+        for name, new in RENAMED[old].items():
+            setattr(copy, name, vars(found)[new])
+        return copy
+
     def exec_module(self, module: ModuleType) -> None:
-        now = MODULES[module.__name__]
-        said = (
-            f"{module.__name__} is now {now}; the old name goes with the next release"
-        )
-        warnings.warn(said, DeprecationWarning, stacklevel=2)
-        found, kept = vars(importlib.import_module(now)), "__getattr__"
-        own = {k: v for k, v in found.items() if k[:2] != "__" or k == kept}
-        vars(module).update(own)
-        for old, new in RENAMED.get(module.__name__, {}).items():
-            setattr(module, old, found[new])
+        """Nothing to run: the module has been imported under its new name."""
+        spec = module.__spec__
+        if spec is not None and spec.loader_state is not None:
+            module.__spec__ = spec.loader_state
 
 
 def install() -> None:
-    """Answer for the old module names, once."""
+    """Make imports of the old module names work; a second call changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())
 
 
 def old_name(module: str, name: str) -> Any:
-    """A name that version 0.1 had in a module, for unpickling."""
+    """The object that version 0.1 had under this name in a module, for unpickling."""
     home = NAMES[module].get(name)
     if home is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

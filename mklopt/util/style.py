@@ -1,4 +1,4 @@
-"""One look for all figures: one style file, a colour, marker and line per curve."""
+"""One style for all figures: one style file, a colour, marker and line per curve."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STYLE = Path(__file__).with_name("mklopt.mplstyle")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555")
 MARKERS = "osD^vP*X"  # one more than colours: no pair comes twice
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # told apart in grey
-LEVEL = 0.95  # of the intervals that bands show
-KINDS = (".png", ".pdf")
+LEVEL = 0.95  # confidence of the intervals that bands show
+KINDS = (".png", ".pdf")  # files that are written when a name has no ending
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Everything drawn inside has our look, and nothing after it."""
+    """Inside this context figures have our style; the user's settings come back."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -35,7 +35,7 @@ def style() -> Iterator[None]:
 
 
 def styled(draw: Draw) -> Draw:
-    """A function that draws, in our look."""
+    """Decorate a function that draws: its figures have our style."""
 
     @wraps(draw)
     def inside(*args: Any, **options: Any) -> Any:
@@ -47,20 +47,19 @@ def styled(draw: Draw) -> Draw:
 
 @styled
 def panels(count: int, columns: int = 2, height: float = 2.7) -> tuple[Any, list[Any]]:
-    """A figure with so many axes; those left over are hidden."""
+    """A figure with `count` axes in so many columns, and the list of these axes."""
     import matplotlib.pyplot as plt
 
     rows = -(-count // columns)
     size = (4.0 * columns, height * rows)
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
-    found = list(axes.ravel())
-    for axis in found[count:]:
-        axis.set_visible(False)
-    return figure, found[:count]
+    for unused in axes.flat[count:]:
+        unused.set_visible(False)
+    return figure, list(axes.flat[:count])
 
 
 def look(place: int) -> dict[str, Any]:
-    """Colour, marker and line of the place-th curve."""
+    """Colour, marker and line of curve number `place`, counted from 0."""
     return {
         "color": COLOURS[place % len(COLOURS)],
         "marker": MARKERS[place % len(MARKERS)],
@@ -79,9 +78,10 @@ def band(
     log: bool = False,
     **more: Any,
 ) -> None:
-    """The mean of values[seed, x] and a t-interval around it; the legend says which.
+    """Plot the mean of values[seed, x] and a t-interval around it.
 
-    log: of logarithms, for a logarithmic axis: a geometric mean, and no band below 0
+    With `log`, for a logarithmic axis, it is the geometric mean, and the interval is
+    one of logarithms. The legend says which mean it is.
     """
     values = np.atleast_2d(np.asarray(values, float))
     values, back = (np.log(values), np.exp) if log else (values, np.asarray)
@@ -106,19 +106,22 @@ def write(figure: Any, target: Path, kinds: tuple[str, ...] = KINDS) -> list[Pat
     for path in paths:
         undated = {"CreationDate": None} if path.suffix == ".pdf" else None
         figure.savefig(path, metadata=undated)
-    plt.close(figure)  # pyplot forgets it; whoever has it can still draw on it
+    plt.close(figure)  # pyplot forgets it; the caller can still draw on it
     return paths
 
 
 @styled
 def save(figure: Any, name: str) -> list[Path]:
-    """Write name.png and name.pdf to the folder of figures; returns their paths."""
+    """Write name.png and name.pdf to the folder of figures; return their paths."""
     figure.tight_layout()
     return write(figure, FOLDER / name)
 
 
 def done(figure: Any, path: str | os.PathLike | None = None) -> Any:
-    """A finished figure, written where it is wanted: PNG and PDF, or by its ending."""
+    """Close a figure and return it; with a path, write it there first.
+
+    The ending of the path is the kind of file; without one it is PNG and PDF.
+    """
     import matplotlib.pyplot as plt
 
     if path is not None:
@@ -127,12 +130,3 @@ def done(figure: Any, path: str | os.PathLike | None = None) -> Any:
         write(figure, target.with_suffix(""), kinds)
     plt.close(figure)
     return figure
-
-
-def positive(text: str) -> int:
-    """A whole number ≥ 1 from the command line."""
-    import argparse
-
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}; give a whole number ≥ 1")
-    return int(text)

@@ -1,4 +1,4 @@
-"""Tables for a terminal and for Markdown: the one writer of all of them."""
+"""Tables for the terminal, Markdown and LaTeX: the one place that writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .latex import escaped
 
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
-    """An empty table: columns of words to the left, of numbers to the right."""
+    """An empty table: columns of words, then columns of numbers aligned right."""
     found = Table(title=title or None, title_justify="left", box=SIMPLE, pad_edge=False)
     for name in words:
         found.add_column(name, no_wrap=True)
@@ -22,23 +22,21 @@ def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Tab
 
 
 def mark(holds: bool) -> str:
+    """A green "holds" or a red "FAILS" for the terminal."""
     return "[green]holds[/]" if holds else "[bold red]FAILS[/]"
 
 
 def markdown(table: Table) -> str:
-    """A table as it is written in Markdown."""
-    columns = [
-        [str(column.header), *map(str, column.cells)] for column in table.columns
-    ]
-    lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
+    """A table in Markdown."""
+    lines = [f"| {' | '.join(row)} |" for row in zip(*_columns(table), strict=True)]
     marks = ["--:" if c.justify == "right" else "---" for c in table.columns]
     lines.insert(1, f"|{'|'.join(marks)}|")
     return "\n".join(lines)
 
 
 def latex(table: Table) -> str:
-    """A table as it is written in LaTeX."""
-    columns = [[str(c.header), *map(str, c.cells)] for c in table.columns]
+    """A table in LaTeX, a tabular; columns with long texts break their lines."""
+    columns = _columns(table)
     rows = [" & ".join(map(escaped, row)) for row in zip(*columns, strict=True)]
     form = "".join(
         "r" if c.justify == "right" else r"p{0.3\linewidth}" if long else "l"
@@ -46,6 +44,11 @@ def latex(table: Table) -> str:
     )
     body = [rows[0] + r" \\ \hline", *(row + r" \\" for row in rows[1:])]
     return "\n".join([rf"\begin{{tabular}}{{{form}}}", *body, r"\end{tabular}", ""])
+
+
+def _columns(table: Table) -> list[list[str]]:
+    """Header and cells of each column."""
+    return [[str(c.header), *map(str, c.cells)] for c in table.columns]
 
 
 def shown(part: object, name: str = "") -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from mklopt import GramStack, Problem, formulation
 from mklopt.formulations import VSKL, GroupLasso, LpNorm, WeightedLpNorm
+from mklopt.problem import describe, loss_from
 
 rng = np.random.default_rng(3)
 L = rng.normal(size=(2, 6, 3))
@@ -98,3 +99,64 @@ def test_a_users_formulation_is_known_by_what_it_declares():
         return Problem(GRAMS, Y, formulation=mine)
 
     assert make(1.0).digest() == make(1.0).digest() != make(2.0).digest()
+
+
+def test_the_shape_of_predictions_and_the_costs_that_multiply_them():
+    C = np.arange(1.0, 7.0)
+    problem = Problem(GRAMS, Y, formulation=GroupLasso(), C=C)
+    assert problem.shape == (6,) and problem.spread_costs is problem.costs
+    several = problem.with_(y=np.arange(6) % 3, loss="multinomial")
+    assert several.shape == (6, 3) and several.spread_costs.shape == (6, 1)
+    np.testing.assert_array_equal(several.spread_costs[:, 0], C)
+    np.testing.assert_array_equal(problem.with_(C=2.0).costs, np.full(6, 2.0))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_points_are_made_feasible(bias):
+    problem = Problem(GRAMS, Y, formulation=GroupLasso(), C=2.0, bias=bias)
+    alpha = problem.feasible(np.array([5.0, 1.0, 0.5, -0.5, 1.0, -0.25]))
+    assert np.all(alpha * Y >= 0) and np.all(alpha * Y <= 2.0)
+    if bias:
+        assert abs(np.sum(alpha)) < 1e-12
+    else:  # clipped, and nothing else
+        np.testing.assert_array_equal(alpha, [2.0, 0.0, 0.5, -0.5, 1.0, -0.25])
+
+
+def test_the_loss_part_of_the_dual_value():
+    """Squared loss: −C V*(−α/C) = αy − α²/2C."""
+    C = np.arange(1.0, 7.0)
+    problem = Problem(GRAMS, Y, "squared", GroupLasso(), C)
+    alpha = rng.normal(size=6)
+    expected = np.sum(alpha * Y - alpha**2 / (2 * C))
+    assert problem.dual_loss(alpha) == pytest.approx(expected)
+
+
+def test_parts_are_described_by_name_and_parameters():
+    problem = Problem(GRAMS, Y, formulation=LpNorm(p=2.5))
+    assert describe(problem.formulation, problem) == ["LpNorm", {"p": 2.5}]
+    assert describe(problem.loss, problem) == ["hinge", {}]
+    assert loss_from("hinge") == problem.loss == loss_from(problem.loss)
+
+
+def test_a_problem_is_shown_in_one_line():
+    problem = Problem(GRAMS, Y, formulation=LpNorm(p=2.5), bias=False)
+    assert repr(problem) == "Problem(hinge, LpNorm(p=2.5), C=1.0, n=6, M=2, no bias)"
+    assert "C=per sample" in repr(problem.with_(C=np.ones(6)))
+
+
+def test_a_formulation_with_parameters_is_a_dataclass_that_can_be_hashed():
+    class Mine(GroupLasso):
+        def __init__(self, weight):
+            self.weight = weight
+
+    @dataclasses.dataclass(frozen=True)
+    class Listed(GroupLasso):
+        weights: list
+
+    for wrong, words in (
+        (Mine(2.0), "Mine has parameters but is no dataclass"),
+        (Listed([1.0]), "Listed has a parameter that cannot be hashed"),
+        (GroupLasso, "formulation = GroupLasso is a class; call it"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Problem(GRAMS, Y, formulation=wrong)

@@ -15,10 +15,11 @@ import pytest
 from mklopt import GramStack, LazyStack, Problem, kernels, solve
 from mklopt.formulations import LpNorm
 from mklopt.kernels import streaming as lazy
-from mklopt.kernels.pairwise import distances, products
+from mklopt.kernels.pairwise import distances
 from mklopt.kernels.streaming import Cache
 from mklopt.reference.contract_problems import STORE, Cell, small_cells, twonorm_cells
 from mklopt.solvers import solvers, that_can
+from mklopt.util import compiled
 from mklopt.util.rounding import gamma
 
 rng = np.random.default_rng(11)
@@ -39,25 +40,12 @@ def small_tiles(monkeypatch):
     """Several tiles of unequal size, shared out among threads."""
     monkeypatch.setattr(lazy, "TILE", 32)
     monkeypatch.setattr("mklopt.util.compiled.THREADS", 3)
-    monkeypatch.setattr("mklopt.util.compiled._pool", None)
+    compiled._threads.cache_clear()  # a pool of THREADS
+    yield
+    compiled._threads.cache_clear()
 
 
 # ---- one matrix, whatever was asked for ----------------------------------------------
-
-
-@pytest.mark.parametrize("d", [0, 1, 3, 4, 11])
-@pytest.mark.parametrize("pairs", [products, distances])
-def test_an_entry_depends_on_its_two_points_alone(pairs, d):
-    A = 10.0 ** rng.uniform(-8, 8, size=(141, d)) * rng.choice([-1, 1], size=(141, d))
-    whole = pairs(A, A)
-    np.testing.assert_array_equal(whole, whole.T)
-    for rows, columns in [(slice(3, 4), slice(0, 141)), (slice(2, 139), slice(5, 8))]:
-        np.testing.assert_array_equal(pairs(A[rows], A[columns]), whole[rows, columns])
-    terms = A[:, None] * A if pairs is products else (A[:, None] - A) ** 2
-    expected = np.zeros((141, 141))
-    for k in range(d):  # one after the other, as the docstring says
-        expected += terms[:, :, k]
-    np.testing.assert_array_equal(whole, expected)
 
 
 @pytest.mark.parametrize("steps", [*STEPS, ("centre", "spherical")])
@@ -161,7 +149,7 @@ def test_large_results_have_fewer_parts(monkeypatch):
     fitted, A = FAMILY.fit(X), rng.normal(size=(150, 3))
     K = fitted.grams().dense()
     for spare in (1, 3 * K.shape[0] * 150 * 3 * 8):
-        monkeypatch.setattr(lazy, "SPARE", spare)
+        monkeypatch.setattr(lazy, "MAX_PARTIAL_BYTES", spare)
         np.testing.assert_allclose(fitted.lazy().matvec(A), K @ A, rtol=1e-9, atol=1e-9)
 
 

@@ -1,0 +1,110 @@
+"""How kernels are stored: memory, precision, subsets, and the chain of additions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mklopt import GramStack
+from mklopt.grams.storage import Factors, Triangles, in_order
+from mklopt.util.rounding import gamma
+
+rng = np.random.default_rng(7)
+
+
+def kernels(M=3, n=8, rank=4):
+    L = rng.normal(size=(M, n, rank))
+    return L @ L.transpose(0, 2, 1)
+
+
+def test_packed_storage_takes_half_the_memory():
+    K = kernels(M=2, n=100)
+    assert GramStack(K)._store.P.nbytes == K.nbytes * 101 / 200
+    assert GramStack(K, dtype="float32")._store.P.nbytes == K.nbytes * 101 / 400
+
+
+def test_single_precision_entries_are_the_kernels():
+    """What float32 stores is what is certified, not what it was rounded from."""
+    grams = GramStack(kernels(), dtype="float32")
+    kernel = grams.kernel(0)
+    np.testing.assert_array_equal(kernel, kernel.astype(np.float32))
+
+
+def test_the_chain_of_a_tiled_product_covers_its_rounding():
+    """n larger than a tile: errors of one sign pile up, and stay under γ_chain."""
+    n = 300
+    rng = np.random.default_rng(3)
+    K = rng.uniform(1.0, 1.0 + 1e-3, size=(1, n, n))
+    K[0] = (K[0] + K[0].T) / 2 + n * np.eye(n)
+    grams, a = GramStack(K), rng.uniform(1.0, 1.0 + 1e-3, size=n)
+    assert grams.chain(n) < n / 2
+    got, worst = grams.matvec(a)[0], 0.0
+    for i in range(n):
+        terms = [Fraction(float(k)) * Fraction(float(x)) for k, x in zip(K[0, i], a)]
+        true = sum(terms, Fraction(0))
+        worst = max(worst, float(abs(Fraction(float(got[i])) - true) / true))
+    assert 0 < worst <= gamma(grams.chain(n))
+
+
+def filled(K, storage, dtype=float):
+    store = Triangles(K.shape[1], len(K), storage, dtype)
+    for m, k in enumerate(K):
+        store.store(m, k)
+    return store
+
+
+def factors(n=8):
+    return [rng.normal(size=(n, r)) for r in (2, 1, 4)]
+
+
+@pytest.mark.parametrize("kind", ["packed", "full", "factors"])
+def test_a_store_computes_with_the_kernels_of_the_index(kind):
+    """In the order of the index: a subset needs no copy."""
+    L = factors()
+    K = np.stack([f @ f.T for f in L])
+    store = Factors(L) if kind == "factors" else filled(K, kind)
+    A, S, theta = rng.normal(size=(1, 8, 2)), K[0] - 2 * np.eye(8), np.array([2.0, -1])
+    for order in ([0, 1, 2], [2, 0], [1]):
+        index, some = np.array(order), K[order]
+        np.testing.assert_allclose(store.matvec(index, A), some @ A[0], atol=1e-12)
+        np.testing.assert_allclose(store.diag(index), [np.diag(k) for k in some])
+        np.testing.assert_allclose(
+            store.quad(index, A[0]), [np.sum(A[0] * (k @ A[0])) for k in some]
+        )
+        np.testing.assert_allclose(
+            store.against(index, S), [np.sum(k * S) for k in some], atol=1e-11
+        )
+        which = np.array([7, 0])
+        np.testing.assert_allclose(store.rows(index, which), some[:, which], atol=1e-13)
+    pair = np.array([2, 0])
+    np.testing.assert_allclose(store.combine(pair, theta), 2 * K[2] - K[0], atol=1e-12)
+    np.testing.assert_allclose(store.kernel(1), K[1], atol=1e-14)
+
+
+def test_the_cost_is_the_share_of_the_numbers_of_float64():
+    K = kernels(M=2, n=10)
+    assert filled(K, "full").cost == 1.0
+    assert filled(K, "packed").cost == pytest.approx(0.55)
+    assert filled(K, "packed", np.float32).cost == pytest.approx(0.275)
+    assert Factors(factors(n=10)).cost == pytest.approx(70 / 300)
+
+
+def test_triangles_are_read_row_after_row():
+    K = kernels(M=2)
+    for storage in ("packed", "full"):
+        found = filled(K, storage).triangle(1)
+        np.testing.assert_allclose(found, K[1][np.triu_indices(8)])
+
+
+def test_numbers_in_order_are_those_that_count_up():
+    assert in_order(np.array([0, 1, 2])) and in_order(np.array([5]))
+    assert not in_order(np.array([0, 2])) and not in_order(np.array([1, 0]))
+
+
+def test_whole_means_all_kernels_in_float64():
+    K = kernels(M=2)
+    assert filled(K, "full").whole(np.arange(2))
+    assert not filled(K, "full").whole(np.array([0]))
+    assert not filled(K, "full", np.float32).whole(np.arange(2))

@@ -1,0 +1,43 @@
+"""Arrays that users pass: copied to float64, or refused with a reason."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from mklopt.util.arrays import real_array
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[1, 2], (1.0, 2.0), np.array([1, 2], np.int8), np.array([1, 2], object)],
+    ids=["list", "tuple", "int8", "objects"],
+)
+def test_numbers_become_float64(given):
+    found = real_array(given, "x", "numbers")
+    assert found.dtype == float and found.tolist() == [1.0, 2.0]
+
+
+def test_the_array_is_a_contiguous_copy():
+    given = np.ones((3, 2)).T
+    found = real_array(given, "x", "numbers")
+    assert found.flags.c_contiguous and not np.shares_memory(found, given)
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (["a"], "got values of type <U1"),
+        ([1j], "got values of type complex128"),
+        ([[1], [1, 2]], "got ragged or mixed rows"),
+        (scipy.sparse.eye(2), "got a sparse matrix; pass its .toarray()"),
+        (np.ma.masked_equal([1, 2], 2), "got a masked array"),
+        ({"a": 1}, "got dict"),
+    ],
+)
+def test_all_else_is_refused_with_its_name(given, words):
+    with pytest.raises(ValueError) as caught:
+        real_array(given, "x", "two numbers")
+    assert str(caught.value).startswith("x must be two numbers, ")
+    assert words in str(caught.value)

@@ -1,0 +1,92 @@
+"""The style of figures: looks that differ, bands, files with the same bytes."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import stats
+
+from mklopt.util import style
+
+
+def test_the_style_is_ours_inside_and_the_users_after():
+    before = dict(plt.rcParams)
+    with style.style():
+        assert dict(plt.rcParams) != before
+    assert dict(plt.rcParams) == before
+
+
+def test_a_styled_function_draws_in_the_style_and_returns_its_figure():
+    @style.styled
+    def draw(width, *, height):
+        """Draws."""
+        return plt.rcParams["axes.grid"], width + height
+
+    with style.style():
+        grid = plt.rcParams["axes.grid"]
+    assert draw(1, height=2) == (grid, 3) and draw.__doc__ == "Draws."
+
+
+def test_panels_that_are_not_needed_are_hidden():
+    figure, axes = style.panels(3, columns=2)
+    assert len(axes) == 3 and [a.get_visible() for a in figure.axes] == [True] * 3 + [
+        False
+    ]
+    assert figure.get_size_inches().tolist() == [8.0, 5.4]
+    plt.close(figure)
+
+
+def test_no_two_of_many_curves_look_alike():
+    looks = [style.look(k) for k in range(56)]
+    assert len({(x["color"], x["marker"]) for x in looks}) == 56
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_band_is_the_t_interval_of_the_mean(log):
+    values = np.array([[1.0, 2.0], [4.0, 2.5], [2.0, 9.0]])
+    figure, (axis,) = style.panels(1, columns=1)
+    style.band(axis, [0, 1], values, 0, "error", log=log)
+    used, back = (np.log(values), np.exp) if log else (values, np.asarray)
+    middle, error = used.mean(axis=0), stats.sem(used, axis=0)
+    low, high = stats.t.interval(0.95, 2, middle, error)
+    np.testing.assert_allclose(axis.lines[0].get_ydata(), back(middle))
+    edges = axis.collections[0].get_paths()[0].vertices
+    assert edges[:, 1].min() == pytest.approx(back(low).min())
+    assert edges[:, 1].max() == pytest.approx(back(high).max())
+    kind = "geometric mean" if log else "mean"
+    assert axis.lines[0].get_label() == f"error ({kind} of 3 seeds, 95%)"
+    plt.close(figure)
+
+
+def test_one_seed_has_no_band():
+    figure, (axis,) = style.panels(1, columns=1)
+    style.band(axis, [0, 1], [3.0, 4.0], 0, "error")
+    assert not axis.collections and axis.lines[0].get_label() == "error"
+    plt.close(figure)
+
+
+def drawn():
+    figure, (axis,) = style.panels(1, columns=1)
+    axis.plot([1, 2])
+    return figure
+
+
+def test_the_same_figure_has_the_same_bytes(tmp_path):
+    first, again = (style.write(drawn(), tmp_path / name / "f") for name in "ab")
+    assert [path.name for path in first] == ["f.png", "f.pdf"]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, again))
+
+
+def test_done_writes_by_the_ending_and_closes(tmp_path):
+    figure = drawn()
+    assert style.done(figure, tmp_path / "one.svg") is figure
+    assert not plt.fignum_exists(figure.number)
+    style.done(drawn(), tmp_path / "two")
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["one.svg", "two.pdf", "two.png"]
+
+
+def test_save_goes_to_the_folder_of_figures(tmp_path, monkeypatch):
+    monkeypatch.setattr(style, "FOLDER", tmp_path)
+    assert style.save(drawn(), "f") == [tmp_path / "f.png", tmp_path / "f.pdf"]

@@ -1,0 +1,47 @@
+"""Tables for the terminal, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from mklopt.formulations import VSKL, GroupLasso, LpNorm
+from mklopt.util.tables import latex, mark, markdown, plain_table, shown
+
+
+def table(cell="a_b"):
+    found = plain_table("Title", ["name"], ["gap"])
+    found.add_row(cell, "1e-3")
+    return found
+
+
+def test_words_stand_left_and_numbers_right():
+    assert [c.justify for c in table().columns] == ["left", "right"]
+    screen = io.StringIO()
+    Console(width=60, file=screen).print(table())
+    text = screen.getvalue()
+    assert "Title" in text and "a_b" in text and "1e-3" in text
+
+
+def test_markdown():
+    assert markdown(table()) == "| name | gap |\n|---|--:|\n| a_b | 1e-3 |"
+
+
+def test_latex_is_escaped_and_long_cells_break():
+    lines = latex(table()).split("\n")
+    assert lines[0] == r"\begin{tabular}{lr}" and lines[-2:] == [r"\end{tabular}", ""]
+    assert lines[1:3] == [r"name & gap \\ \hline", r"a\_b & 1e-3 \\"]
+    assert latex(table("word " * 10)).startswith(r"\begin{tabular}{p{0.3\linewidth}r}")
+
+
+def test_marks_say_whether_a_claim_holds():
+    assert "holds" in mark(True) and "FAILS" in mark(False)
+
+
+def test_parts_are_shown_with_short_parameters():
+    assert shown(GroupLasso()) == "GroupLasso()"
+    assert shown(LpNorm(4 / 3)) == "LpNorm(p=1.333)"
+    assert shown(LpNorm(2.0), "lp") == "lp(p=2)"
+    many = VSKL(((0, 1, 2), (3, 4, 5)), 2.0)
+    assert shown(many) == "VSKL(groups=…, q=2)"
