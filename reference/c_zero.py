@@ -94,7 +94,7 @@ def zero_point(problem: Problem) -> tuple[float, Array]:
         if not np.any(corner):
             return 0.0, np.zeros(problem.shape)
         alpha = _best_of_face(problem, f, corner)
-    v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
+    v = problem.grams.norms(alpha)
     t = largest_scale(problem.formulation, v)
     return t, alpha * (t if np.isfinite(t) else 1.0)
 
@@ -188,7 +188,7 @@ def zero_point_by_program(problem: Problem) -> tuple[float, Array]:
             unbounded = "unbounded" in str(program.problem.status)
             return (INF if unbounded else best), alpha
         found = program.dual_point()
-        v = np.sqrt(np.maximum(grams.quad(found), 0.0))
+        v = grams.norms(found)
         size = min(largest_scale(formulation, v), 1.0)
         if float(t.value) * size >= best:
             best, alpha = float(t.value) * size, size * found

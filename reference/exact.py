@@ -263,7 +263,7 @@ def _used(problem: Problem, program: Program) -> Array:
 def _weights(problem: Problem, program: Program, alpha: Array) -> Array:
     """θ_m = ‖w_m‖/‖α‖_{K_m}."""
     u = np.where(_used(problem, program), program.norms(), 0.0)
-    v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
+    v = problem.grams.norms(alpha)
     return np.divide(u, v, out=np.zeros_like(u), where=v > 1e-300)
 
 

@@ -92,7 +92,7 @@ def _newton_on_weights(
     def residual(log_theta: Array) -> Array:
         weights, norms = np.exp(log_theta), np.zeros(len(used))
         alpha = newton_svm(problem, grams.combine(weights), start)
-        norms[used] = weights * np.sqrt(np.maximum(grams.quad(alpha), 0.0))
+        norms[used] = weights * grams.norms(alpha)
         with np.errstate(divide="ignore"):
             return np.log(problem.formulation.weights(norms)[used]) - log_theta
 

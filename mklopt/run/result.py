@@ -76,7 +76,7 @@ class Result:
         formulation, found = self.problem.formulation, self.certificate
         traits = formulation.traits
         if "smooth_dual" in traits:
-            v = np.sqrt(np.maximum(self.problem.grams.quad(found.alpha), 0.0))
+            v = self.problem.grams.norms(found.alpha)
             theta = formulation.dual_weights(v)
             if "ball" in traits:
                 theta = theta**0.75 * formulation.weights(found.norms) ** 0.25

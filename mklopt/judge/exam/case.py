@@ -131,7 +131,7 @@ class Case:
     @cached_property
     def v(self) -> Array:
         """‖α‖_{K_m} for each kernel."""
-        return np.sqrt(np.maximum(self.problem.grams.quad(self.dual), 0.0))
+        return self.problem.grams.norms(self.dual)
 
     @cached_property
     def weights(self) -> Array:
