@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Array, Formulation, check_range
+from .base import Array, Formulation, check_count, check_range
 from .block_norm import SquaredBlockNorm
-from .norms import INF, block_exponent, norm, prox_norm_slope
+from .norms import INF, block_exponent, prox_power_slope
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,8 @@ class WeightedLpNorm(SquaredBlockNorm):
         return np.sqrt(np.array(self.prior))
 
     def validate(self, M: int) -> None:
-        if len(self.prior) != M:
-            raise ValueError(
-                f"WeightedLpNorm: prior has {len(self.prior)} entries but the stack "
-                f"has {M} kernels; give one prior weight per kernel"
-            )
+        """One prior weight per kernel."""
+        check_count("WeightedLpNorm", "prior", self.prior, M)
 
     def penalty(self, u):
         import cvxpy as cp
@@ -86,11 +83,8 @@ class WeightedLpNorm(SquaredBlockNorm):
 
     @property
     def traits(self) -> frozenset[str]:
-        return super().traits - {
-            "ball",
-            "simplex",
-            "strongly_convex",
-        }  # its ball is stretched
+        """Its ball is stretched: none of the traits that name one."""
+        return super().traits - {"ball", "simplex", "strongly_convex"}
 
     def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
         return super().elasticities(theta / np.array(self.prior), self._root * v)
@@ -106,8 +100,8 @@ class WeightedLpNorm(SquaredBlockNorm):
         return root * super().prox(u / root, np.asarray(step) / root**2)
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
-        q, root, z = self.exponent, self._root, self.prox(u, step) / self._root
-        slope = prox_norm_slope(z, np.asarray(step) / root**2, q, norm(z, q), 1.0)
+        root, z = self._root, self.prox(u, step) / self._root
+        slope = prox_power_slope(z, np.asarray(step) / root**2, self.exponent)
         return root[z > 0, None] * slope / root[z > 0]
 
     @classmethod

@@ -13,8 +13,8 @@ from .norms import (
     dual_exponent,
     norm,
     norm_gradient,
-    prox_norm,
-    prox_norm_slope,
+    prox_power,
+    prox_power_slope,
     ratio,
 )
 
@@ -61,14 +61,12 @@ class SparseBlockNorm(Formulation):
 
     def prox(self, u: Array, step: Array | float) -> Array:
         """Complete the square: the linear term moves u."""
-        step = np.broadcast_to(np.asarray(step, float), u.shape)
-        shifted = np.maximum(u - self.a * step, 0.0)
-        return prox_norm(shifted, step, self.q, slope=lambda N: N)
+        shifted = np.maximum(u - self.a * np.asarray(step), 0.0)
+        return prox_power(shifted, step, self.q)
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
-        z, q = self.prox(u, step), self.q
-        step = np.broadcast_to(np.asarray(step, float), u.shape)
-        return prox_norm_slope(z, step, q, slope=norm(z, q), curve=1.0)
+        """That of ½‖z‖_q² over the kernels that are left."""
+        return prox_power_slope(self.prox(u, step), step, self.q)
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:

@@ -41,7 +41,13 @@ def integer_sum(k: Array) -> int:
 
 @dataclass(frozen=True)
 class Box:
-    """low_i ≤ −α_i/C_i ≤ high_i, one interval per sample (ends may be infinite)."""
+    """low_i ≤ −α_i/C_i ≤ high_i, one interval per sample.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n,)
+        The ends of the intervals, which may be infinite.
+    """
 
     low: Array
     high: Array
@@ -56,6 +62,7 @@ class Box:
         return -C * self.high, -C * self.low
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """A feasible point near α: clipped, and then balanced if there is a bias."""
         low, high = self.ends(C)
         alpha = np.clip(alpha, low, high)
         if not bias or not np.any(alpha):
@@ -76,6 +83,7 @@ class Box:
         return min(_room(high - alpha, step), _room(alpha - low, -step))
 
     def exact(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """The same on a dyadic grid: feasible, and Σα = 0, as real numbers."""
         alpha = self.restore(alpha, C, bias)
         if not np.any(alpha):
             return alpha
@@ -133,6 +141,13 @@ class Simplex:
 
     α_i = C_i (e_{y_i} − g_i): sample i moves mass from its own class to others. With
     F_jl the mass moved from class j to class l, Σα_i = 0 says that F is a circulation.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        The class of each sample.
+    k : int
+        The number of classes.
     """
 
     y: Array
@@ -154,6 +169,7 @@ class Simplex:
         return _room(self.mass(alpha, C), step)
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """A feasible point near α: projected, and balanced if there is a bias."""
         C = np.broadcast_to(C, self.y.shape)
         mass, rows = self.mass(alpha, C), np.arange(len(self.y))
         off = np.abs(np.sum(alpha, axis=1)) > EPS * self.k * C
@@ -179,6 +195,7 @@ class Simplex:
         return flow
 
     def exact(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """The same on a dyadic grid: feasible, and Σα = 0, as real numbers."""
         C = np.broadcast_to(np.asarray(C, float), self.y.shape)
         alpha = self.restore(alpha, C, bias)
         if not np.any(alpha):
@@ -219,14 +236,19 @@ class Simplex:
 class Projected:
     """Any domain, known only through cones: the nearest feasible point by a program.
 
-    membership(α, C) gives the CVXPY constraints "−α_i/C_i in the domain". What comes
-    back is feasible to the accuracy of the solver, which is why `exact` proves nothing
-    here and certificates of such losses say so.
+    What comes back is feasible to the accuracy of the solver. So `exact` proves nothing
+    here, and certificates of such losses say so.
+
+    Parameters
+    ----------
+    membership : callable
+        Takes α and C and gives the CVXPY constraints "−α_i/C_i in the domain".
     """
 
     membership: Callable[[Any, Array], list]
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """The nearest feasible point, by a conic program."""
         import cvxpy as cp
 
         point = cp.Variable(alpha.shape)
