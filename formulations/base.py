@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, ClassVar, NamedTuple
@@ -432,12 +432,8 @@ class Formulation:
                 return 1.0
         if not self.closed("conjugate"):
             return min(1.0, self.epigraph(len(v)).feasible_scale(v) * INSIDE)
-        finite = increasing_root(
-            lambda s: np.where(np.isfinite(self.conjugate(float(s) * v)), -1.0, 1.0),
-            np.zeros(()),
-            np.ones(()),
-        )
-        return float(finite)
+        outside = lambda s: not np.isfinite(self.conjugate(float(s) * v))  # noqa: E731
+        return float(increasing_root(outside, np.zeros(()), np.ones(())))
 
     def validate(self, M: int) -> None:
         """Check that the parameters fit M kernels.
@@ -531,6 +527,11 @@ def epigraph_of(formulation: Keyed, M: int) -> Epigraph:
     return Epigraph(owner.penalty, (M,), nonneg=True, what=repr(owner))
 
 
+def stated(**traits: bool) -> frozenset[str]:
+    """The names of the traits that hold."""
+    return frozenset(name for name, holds in traits.items() if holds)
+
+
 def _guarded(name: str, method: Callable) -> Callable:
     """Closed forms live on u ≥ 0; Ω increases, so negative entries act like 0."""
 
@@ -592,7 +593,7 @@ def check_range(owner: str, name: str, value: float, low: float, high: float) ->
         )
 
 
-def check_count(owner: str, name: str, values: Sequence, M: int) -> None:
+def check_count(owner: str, name: str, values: Sized, M: int) -> None:
     """Refuse a parameter that does not have one entry for each of M kernels."""
     if len(values) != M:
         raise ValueError(

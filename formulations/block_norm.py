@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Array, Formulation, check_range
+from .base import Array, Formulation, check_range, stated
 from .norms import (
     INF,
     declared_norm,
@@ -111,16 +111,14 @@ class SquaredBlockNorm(PowerOfBlockNorm):
     @property
     def traits(self) -> frozenset[str]:
         """q > 2 is a ball for no p; q = 1 and q = ∞ have kinks in the dual."""
-        found = {"reweighted"}
-        if self.exponent <= 2:
-            found.add("ball")
-        if self.exponent == 1:
-            found.add("simplex")
-        if 1 < self.exponent < INF:
-            found.add("smooth_dual")
-        if 1 < self.exponent <= 2:
-            found.add("strongly_convex")
-        return frozenset(found)
+        q = self.exponent
+        return stated(
+            reweighted=True,
+            ball=q <= 2,
+            simplex=q == 1,
+            smooth_dual=1 < q < INF,
+            strongly_convex=1 < q <= 2,
+        )
 
     @property
     def ball(self) -> float:
@@ -160,6 +158,11 @@ class BlockNorm(SquaredBlockNorm):
     """Ω(u) = ½‖u‖_q², 1 ≤ q ≤ ∞: q = 1 sparse, q = 2 the plain sum, q = ∞ the worst.
 
     Dual: ½‖v‖²_{q*}. Reference: Kloft et al. (2011), section 3.
+
+    Parameters
+    ----------
+    q : float
+        The block exponent, 1 ≤ q ≤ ∞.
     """
 
     q: float = 1.5
@@ -169,10 +172,12 @@ class BlockNorm(SquaredBlockNorm):
 
     @property
     def exponent(self) -> float:
+        """q."""
         return self.q
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
+        """Both ends, and three exponents between them."""
         return [cls(q) for q in (1.0, 2**0.5, 2.0, 3.0, INF)]
 
 
@@ -185,4 +190,5 @@ class BlockL1(SquaredBlockNorm):
 
     @property
     def exponent(self) -> float:
+        """q = 1."""
         return 1.0

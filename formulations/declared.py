@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Formulation
+from .base import Formulation, stated
 from .derive.declaration import Declaration, Keyed
 from .derive.epigraph import Epigraph, split
 from .norms import Array, declared_quadratic
@@ -150,7 +150,7 @@ class Variational(Declared):
         -------
         frozenset of str
         """
-        return frozenset({"reweighted", "priced"} if self.smooth else {"reweighted"})
+        return stated(reweighted=True, priced=self.smooth)
 
     def penalty(self, u: Any) -> Any:
         """½ Σ u_m²/θ_m + r(θ), θ being an auxiliary variable.

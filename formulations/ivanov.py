@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Array, Formulation, check_range
+from .base import Array, Formulation, check_range, stated
 from .block_norm import PowerOfBlockNorm
 from .lp_norm import LpNorm
 from .norms import (
@@ -94,12 +94,7 @@ class Tikhonov(PowerOfBlockNorm):
     @property
     def traits(self) -> frozenset[str]:
         """The dual has kinks for p = 1, the price for p = ∞."""
-        found = {"reweighted"}
-        if self.p > 1:
-            found.add("smooth_dual")
-        if self.p < INF:
-            found.add("priced")
-        return frozenset(found)
+        return stated(reweighted=True, smooth_dual=self.p > 1, priced=self.p < INF)
 
     def price(self, theta: Array) -> tuple[float, Array]:
         """μ‖θ‖_p², as declared."""

@@ -9,9 +9,8 @@ it calls. `key_of` puts all of them into one hashable key:
     arrays                             by dtype, shape and content
     frozen dataclasses                 by class and fields
     functions, methods, partials       by code and what they refer to, recursively
-    modules and classes of a library,  by identity
-      and what it defines by name
-    modules and classes of the user    by the names that are used, or by all members
+    classes of the user                by identity and members
+    what a library defines by name     by identity
 
 Guarantee. Of functions that read nothing else (no files, clocks or random numbers),
 those with equal keys compute the same: what is compiled from one holds for the other.
@@ -26,10 +25,9 @@ import dataclasses
 import dis
 import importlib
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
-from pathlib import Path
+from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -49,9 +47,88 @@ def key_of(function: Any) -> Hashable | None:
     None: there is no such key.
     """
     try:
-        return _Reader().key(function)
-    except NoKeyError:
+        return _key(function, {})
+    except (NoKeyError, ValueError):  # ValueError: a closure variable without a value
         return None
+
+
+def _key(value: Any, met: dict[int, tuple[int, Any]]) -> Hashable:
+    """The key of one object; objects met before are named by their number."""
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, repr(value)  # tells 1, 1.0 and True apart, 0.0 and −0.0, too
+    is_array = kind is np.ndarray or isinstance(value, np.generic)
+    if is_array and not value.dtype.hasobject:
+        return kind, value.dtype.str, value.shape, value.tobytes()
+    if kind is CodeType or _of_a_library(value):
+        return value
+    if id(value) in met:
+        return "met before", met[id(value)][0]
+    met[id(value)] = len(met), value  # kept: nobody else gets its id meanwhile
+    if isinstance(value, set | frozenset):
+        return kind, frozenset(_key(item, met) for item in value)
+    first = value if isinstance(value, type) else kind
+    return first, *(_key(part, met) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What an object consists of and refers to."""
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        known, standard = value.__globals__, vars(builtins)
+        names = _global_names(value.__code__)
+        used = [known.get(name, standard.get(name)) for name in names]
+        defaults = value.__defaults__, value.__kwdefaults__
+        return value.__code__, *defaults, vars(value), cells, used
+    if isinstance(value, MethodType):
+        return value.__func__, value.__self__
+    if isinstance(value, partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, tuple | list):
+        return value
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, property):
+        return (value.fget,)
+    if isinstance(value, type):
+        named = (one for one in vars(value).items() if one[0][:2] != "__")
+        return *named, vars(value).get("__call__"), *value.__bases__
+    made = getattr(type(value), "__dataclass_params__", None)
+    if made is not None and made.frozen:
+        fields = (getattr(value, one.name) for one in dataclasses.fields(value))
+        return type(value), *fields
+    raise NoKeyError(f"{value!r} may change without notice")
+
+
+@lru_cache(maxsize=256)
+def _global_names(code: CodeType) -> list[str]:
+    """The global names that code reads, in functions and loops inside it, too."""
+    found = []
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            found.append(step.argval)
+        elif step.opname == "IMPORT_NAME" and not _is_library(step.argval):
+            raise NoKeyError(f"{code.co_name} imports {step.argval}")
+    inner = (part for part in code.co_consts if isinstance(part, CodeType))
+    return [*found, *(name for part in inner for name in _global_names(part))]
+
+
+def _is_library(module: str) -> bool:
+    """Installed, of the standard library, or of this package: it does not change."""
+    top = module.partition(".")[0]
+    file = getattr(sys.modules.get(top), "__file__", None) or ""
+    installed = "site-packages" in file or "dist-packages" in file
+    return installed or top == PACKAGE or top in sys.stdlib_module_names
+
+
+def _of_a_library(value: Any) -> bool:
+    """A module of a library, or what it defines by name; not what it makes later."""
+    if isinstance(value, ModuleType):
+        return _is_library(value.__name__)
+    name = getattr(value, "__qualname__", "<locals>")
+    if isinstance(value, MethodType) or "<locals>" in name:
+        return False
+    return _is_library(getattr(value, "__module__", None) or "")
 
 
 class Declaration:
@@ -87,7 +164,7 @@ class Declaration:
         there = getattr(sys.modules.get(module), name, None)
         if there is self and module != "__main__":
             return look_up, (module, name)
-        parts = (getattr(self, one.name) for one in dataclasses.fields(self))  # type: ignore[arg-type]
+        parts = [getattr(self, one.name) for one in dataclasses.fields(self)]  # type: ignore[arg-type]
         return type(self), tuple(parts)
 
 
@@ -102,124 +179,3 @@ class Keyed:
 
     key: Hashable
     owner: Any = field(compare=False)
-
-
-class _Reader:
-    """Reads the key of an object. What it has met before is named by its number."""
-
-    def __init__(self) -> None:
-        self.met: dict[Hashable, tuple[int, Any]] = {}
-
-    def key(self, value: Any, names: tuple[str, ...] | None = None) -> Hashable:
-        """names: the names that the code uses in which the value was found."""
-        kind = type(value)
-        if kind in PLAIN:
-            return kind, repr(value)  # tells 1, 1.0 and True apart, 0.0 and −0.0, too
-        if kind is np.ndarray or isinstance(value, np.generic):
-            if value.dtype.hasobject:
-                raise NoKeyError("an array of objects may change without notice")
-            return kind, value.dtype.str, value.shape, value.tobytes()
-        if _of_a_library(value):
-            return value
-        place = (id(value), names) if kind is ModuleType else id(value)
-        if place in self.met:
-            return "met before", self.met[place][0]
-        self.met[place] = len(self.met), value  # kept: its id belongs to it meanwhile
-        return kind, *self._parts(value, names)
-
-    def _parts(self, value: Any, names: tuple[str, ...] | None) -> Iterator[Hashable]:
-        """The keys of what a value is made of."""
-        if isinstance(value, FunctionType):
-            yield from self._function(value)
-        elif isinstance(value, ModuleType) and names is not None:
-            yield value
-            for name in names:
-                yield name, self.key(vars(value).get(name), names)
-        elif isinstance(value, type):
-            yield value
-            for name, member in vars(value).items():
-                if not name.startswith("__") or name == "__call__":
-                    yield name, self.key(member)
-            yield from map(self.key, value.__bases__)
-        elif isinstance(value, set | frozenset):
-            yield frozenset(map(self.key, value))
-        else:
-            yield from map(self.key, _content(value))
-
-    def _function(self, function: FunctionType) -> Iterator[Hashable]:
-        loaded, imported, used = _names(function.__code__)
-        for module in imported:
-            if not _is_library(module):
-                raise NoKeyError(f"{function.__qualname__} imports {module}")
-        yield function.__code__
-        for value in (function.__defaults__, function.__kwdefaults__, vars(function)):
-            yield self.key(value)
-        for cell in function.__closure__ or ():
-            try:
-                yield self.key(cell.cell_contents, used)
-            except ValueError:
-                yield "empty"
-        for name in loaded:
-            found = function.__globals__.get(name, getattr(builtins, name, None))
-            yield self.key(found, used)
-
-
-def _content(value: Any) -> Iterable[Any]:
-    """What a container, a method or a frozen dataclass consists of."""
-    if isinstance(value, tuple | list):
-        return value
-    if isinstance(value, dict):
-        return value.items()
-    if isinstance(value, MethodType):
-        return value.__func__, value.__self__
-    if isinstance(value, partial):
-        return value.func, value.args, value.keywords
-    if isinstance(value, staticmethod | classmethod):
-        return (value.__func__,)
-    if isinstance(value, property):
-        return (value.fget,)
-    made = getattr(type(value), "__dataclass_params__", None)
-    if made is None or not made.frozen:
-        raise NoKeyError(f"{value!r} may change without notice")
-    fields = (getattr(value, one.name) for one in dataclasses.fields(value))
-    return type(value), *fields
-
-
-@lru_cache(maxsize=256)
-def _names(code: CodeType) -> tuple[tuple[str, ...], ...]:
-    """The global names that code loads, the modules it imports, every name it uses."""
-    loaded: dict[str, None] = {}
-    imported: dict[str, None] = {}
-    used = dict.fromkeys(code.co_names)
-    for step in dis.get_instructions(code):
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            loaded[step.argval] = None
-        elif step.opname == "IMPORT_NAME":
-            imported[step.argval] = None
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):  # functions and comprehensions inside it
-            for outer, more in zip((loaded, imported, used), _names(inner)):
-                outer |= dict.fromkeys(more)
-    return tuple(loaded), tuple(imported), tuple(used)
-
-
-def _is_library(module: str) -> bool:
-    """Installed, of the standard library, or of this package: it does not change."""
-    top = module.partition(".")[0]
-    known = top == PACKAGE or top in sys.stdlib_module_names
-    return known or _is_installed(getattr(sys.modules.get(top), "__file__", None))
-
-
-@cache
-def _is_installed(file: str | None) -> bool:
-    return not {"site-packages", "dist-packages"}.isdisjoint(Path(file or "").parts)
-
-
-def _of_a_library(value: Any) -> bool:
-    """A module of a library, or what it defines by name; not what it makes later."""
-    if isinstance(value, ModuleType):
-        return _is_library(value.__name__)
-    name = getattr(value, "__qualname__", "<locals>")
-    if isinstance(value, MethodType) or "<locals>" in name:
-        return False
-    return _is_library(getattr(value, "__module__", None) or "")

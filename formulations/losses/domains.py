@@ -19,19 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from ..norms import increasing_root
+from ..norms import Array, increasing_root
 
-Array = np.ndarray
 EPS = 2.0**-52
+LARGEST = 2**53  # integers up to here are floats, exactly
 
 
 def grid_of(alpha: Array) -> float:
     """A power of two on which alpha is made of 50-bit integers: room for 53."""
     top = float(np.max(np.abs(alpha), initial=0.0))
     return float(np.exp2(np.floor(np.log2(top)) - 49)) if top > 0 else 1.0
-
-
-LARGEST = 2**53  # integers up to here are floats, exactly
 
 
 def integer_sum(k: Array) -> int:
@@ -68,7 +65,7 @@ class Box:
         if not bias or not np.any(alpha):
             return alpha
         plus, minus = np.sum(alpha[alpha > 0]), -np.sum(alpha[alpha < 0])
-        if abs(plus - minus) <= len(alpha) * 2.0**-52 * plus:  # as balanced as floats
+        if abs(plus - minus) <= len(alpha) * EPS * plus:  # as balanced as floats
             return alpha
         fixed = np.any(low > 0) or np.any(high < 0)  # 0 is not in it: no rescaling
         if fixed or min(plus, minus) < 0.5 * max(plus, minus):

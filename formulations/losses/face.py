@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .base import EDGE, INF, Loss, Quadratic
-from .domains import Box
-
-Array = np.ndarray
+from .domains import Array, Box
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class MulticlassHinge(Loss):
         return one_hot(winner, f.shape[1]) - Y
 
     def prox(self, f: Array, y: Array, step: Array | float) -> Array:
-        """By Moreau: the nearest point of the simplex to f/step, with margins inside."""
+        """By Moreau: the nearest point of the simplex to f/step plus margins."""
         Y, step = one_hot(y, f.shape[1]), per_sample(step, f)
         g = project_simplex((f + step * Y + 1 - Y) / step, np.ones(len(y)))
         return f + step * (Y - g)
