@@ -90,19 +90,24 @@ def increasing_root(
 def newton_root(
     function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array
 ) -> Array:
-    """The same from values and slopes: Newton, halving where it leaves the bracket.
+    """The same from values and slopes: Newton, safeguarded by halving the bracket.
 
-    It starts from below: where the function is concave it never overshoots.
+    It starts from below. It halves where a Newton step would leave the bracket, or is
+    more than half as long as the last step but one: Newton alone may run in cycles.
     """
     low, high = np.array(low, float), np.array(high, float)
-    x = low.copy()
+    x, before, last = low, np.asarray(INF), np.asarray(INF)
     for _ in range(200):
         value, slope = function(x)
         high, low = np.where(value > 0, x, high), np.where(value > 0, low, x)
+        close = 1e-13 * np.abs(x)
         with np.errstate(all="ignore"):
             new = x - value / slope
-        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        still = (np.abs(new - x) > 1e-13 * np.abs(x)) & (low < high) & (value != 0)
+        good = (new >= low) & (new <= high)
+        good &= 2 * np.abs(new - x) <= np.maximum(before, close)
+        new = np.where(good, new, 0.5 * (low + high))
+        before, last = last, np.abs(new - x)
+        still = (last > close) & (low < high) & (value != 0)
         x = new
         if not np.any(still):
             break

@@ -179,8 +179,8 @@ class Epigraph:
         if all(in_order(node, x, x) is node for node in (expression, *constraints)):
             return {}
         forms = {
-            "total": self._compile(False, True),
-            "cones": self._compile(True, True),
+            "total": self._compile(epigraph=False, ordered=True),
+            "cones": self._compile(epigraph=True, ordered=True),
         }
         return {name: form for name, form in forms.items() if isinstance(form, Ordered)}
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit, xlogy
 
+from ..norms import newton_root
 from .base import EDGE, INF, Loss, Quadratic, crossing
 from .domains import Array, Box
 
@@ -108,18 +109,12 @@ class Logistic(Loss):
     def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         """z = f + step·y·s with s = expit(−y z) in (0, 1): Newton in that bracket."""
         margin = y * f
-        low, high = margin.copy(), margin + step
-        m = margin + step * expit(-margin)
-        for _ in range(100):
+
+        def excess(m: Array) -> tuple[Array, Array]:
             s = expit(-m)
-            excess = m - margin - step * s
-            low, high = np.where(excess < 0, m, low), np.where(excess > 0, m, high)
-            new = m - excess / (1 + step * s * (1 - s))
-            new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
-            if np.all(np.abs(new - m) <= 2e-16 * (1 + np.abs(m))):
-                break
-            m = new
-        return y * m
+            return m - margin - step * s, 1 + step * s * (1 - s)
+
+        return y * newton_root(excess, margin, margin + step)
 
     def curvature(self, f: Array, y: Array) -> Array:
         """p (1 − p) for p = 1/(1 + exp(−f))."""
