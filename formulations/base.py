@@ -432,7 +432,10 @@ class Formulation:
                 return 1.0
         if not self.closed("conjugate"):
             return min(1.0, self.epigraph(len(v)).feasible_scale(v) * INSIDE)
-        outside = lambda s: not np.isfinite(self.conjugate(float(s) * v))  # noqa: E731
+
+        def outside(s: Array) -> Array:
+            return np.asarray(not np.isfinite(self.conjugate(float(s) * v)))
+
         return float(increasing_root(outside, np.zeros(()), np.ones(())))
 
     def validate(self, M: int) -> None:

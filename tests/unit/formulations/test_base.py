@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -154,20 +155,22 @@ def test_traits_name_what_they_give():
 
 
 def test_groups_are_read_and_checked():
-    groups = as_groups([[2, 0], np.array([1])], "Test")
+    given: Any = [[2, 0], np.array([1])]
+    groups = as_groups(given, "Test")
     assert groups == ((2, 0), (1,))
     assert list(owners(groups)) == [0, 1, 0]
     check_partition(groups, 3, "Test")
     with pytest.raises(ValueError, match="list every kernel 0 to 3"):
         check_partition(groups, 4, "Test")
     with pytest.raises(ValueError, match="lists of kernel numbers"):
-        as_groups([0, 1], "Test")
+        as_groups(given[1], "Test")
     with pytest.raises(ValueError, match="share no kernel"):
         as_groups([[0], [0]], "Test")
 
 
 def test_parameters_are_checked():
     check_range("Test", "p", 1.0, 1.0, 2.0)
+    wrong: Any
     for wrong in (0.9, 2.1, float("nan"), "1", 1j):
         with pytest.raises(ValueError, match=r"Test: p = .* is not a number in"):
             check_range("Test", "p", wrong, 1.0, 2.0)

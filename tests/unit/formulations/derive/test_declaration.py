@@ -167,7 +167,7 @@ def test_whatever_may_change_without_notice_has_no_key():
 
 def test_a_variable_without_a_value_yet_gives_no_key():
     def early():
-        found = key_of(lambda u: later * u)
+        found = key_of(lambda u: later * u)  # type: ignore[has-type]
         later = 1.0
         return found, key_of(lambda u: later * u)
 
