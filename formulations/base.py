@@ -530,9 +530,9 @@ def epigraph_of(formulation: Keyed, M: int) -> Epigraph:
     return Epigraph(owner.penalty, (M,), nonneg=True, what=repr(owner))
 
 
-def stated(**traits: bool) -> frozenset[str]:
-    """The names of the traits that hold."""
-    return frozenset(name for name, holds in traits.items() if holds)
+def stated(**claims: bool) -> frozenset[str]:
+    """The names of those that hold."""
+    return frozenset(name for name, holds in claims.items() if holds)
 
 
 def _guarded(name: str, method: Callable) -> Callable:

@@ -4,7 +4,7 @@
 
 Value, conjugate, weights and prox are derived from what is written here, and every
 solver that takes any formulation takes these. One of them, owl, shows what comes later:
-closed forms beside the declaration, which judges them (`mklopt.check_formulation`).
+closed forms beside the declaration, checked against it (`mklopt.check_formulation`).
 
     k_support     min ½ Σ u²/θ over 0 ≤ θ ≤ 1, Σθ ≤ k: half the square of the norm whose
                   unit ball is the hull of unit vectors with k kernels at most

@@ -77,8 +77,9 @@ class SquaredMixedNorm(Formulation):
         if not np.any(N):
             return np.zeros_like(u)
         unused = INF if s > 2 else 1.0 if r == s == 2 else 0.0  # limit at N_j = 0
-        used = ((N > 0) & (outer > 0))[owner]  # outer = 0: not the largest, s = ∞
-        return np.where(used, ratio(N, outer)[owner] * share ** (2 - r), unused)
+        used = (N > 0) & (outer > 0)  # outer = 0: not the largest, s = ∞
+        level = np.divide(N, outer, out=np.zeros_like(N), where=used)
+        return np.where(used[owner], level[owner] * share ** (2 - r), unused)
 
     def dual_weights(self, v: Array) -> Array:
         """∂Ω*/v: with N_j = ‖v_j‖_{r*}, ‖N‖ ∂‖N‖/∂N_j (v/N_j)^(r*−2) / N_j."""

@@ -39,9 +39,9 @@ class Restricted(Formulation):
     M: int
     listed: ClassVar[bool] = False
 
-    def fill(self, part: Array) -> Array:
-        """Numbers of these kernels among those of all."""
-        out = np.zeros(self.M)
+    def fill(self, part: Array | float, rest: float = 0.0) -> Array:
+        """Numbers of these kernels among those of all; the others have the rest."""
+        out = np.full(self.M, rest)
         out[list(self.kernels)] = part
         return out
 
@@ -99,16 +99,11 @@ class Restricted(Formulation):
 
     def prox(self, u: Array, step: Array | float) -> Array:
         """That of the whole, with zeros filled in."""
-        return self._of_these(self.whole.prox(self.fill(u), self._steps(step)))
+        return self._of_these(self.whole.prox(self.fill(u), self.fill(step, 1.0)))
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         """That of the whole, with zeros filled in."""
-        return self.whole.prox_slope(self.fill(u), self._steps(step))
-
-    def _steps(self, step: Array | float) -> Array:
-        out = np.ones(self.M)
-        out[list(self.kernels)] = step
-        return out
+        return self.whole.prox_slope(self.fill(u), self.fill(step, 1.0))
 
     def rounding(self, M: int) -> float:
         """That of the whole."""

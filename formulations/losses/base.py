@@ -39,6 +39,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from ..base import stated
 from ..derive.declaration import Keyed
 from ..derive.epigraph import Epigraph, split
 from ..norms import INF, increasing_root, newton_root
@@ -313,9 +314,7 @@ class Loss:
         -------
         ndarray of the shape of a
         """
-        raise TypeError(
-            f"the {self.name} loss is not twice differentiable: V' has no inverse"
-        )
+        raise TypeError(f"the {self.name} loss states no inverse of V'")
 
     def root(self, a: Array, y: Array) -> Array:
         """R with R Rᵀ = V''(f, y_i) at f = inverse(a, y).
@@ -331,9 +330,7 @@ class Loss:
         -------
         ndarray of shape (n,) or (n, k, k)
         """
-        raise TypeError(
-            f"the {self.name} loss is not twice differentiable: V'' may vanish"
-        )
+        raise TypeError(f"the {self.name} loss states no root of V''")
 
     def domain(self, y: Array) -> Box | Simplex | Projected:
         """The domain of V*, which contains 0.
@@ -452,15 +449,13 @@ class Loss:
         set of str
         """
         quadratic = self.quadratic(y, np.ones(len(y))) is not None
-        stated = {
-            "smooth": self.smoothness is not None,
-            "quadratic": quadratic,
-            "machine": quadratic or self.margins(y) is not None,
-            "pointwise": self.pointwise() is not None,
-            "twice_differentiable": self.twice_differentiable
-            and self.outputs(y) is None,
-        }
-        return {self.name, "any", *(kind for kind, holds in stated.items() if holds)}
+        return {self.name, "any"} | stated(
+            smooth=self.smoothness is not None,
+            quadratic=quadratic,
+            machine=quadratic or self.margins(y) is not None,
+            pointwise=bool(self.compiled),
+            twice_differentiable=self.twice_differentiable and self.outputs(y) is None,
+        )
 
     def _quadratic(self, y: Array, C: Array, kink: float, ridge: Array) -> Quadratic:
         domain = self.domain(y)

@@ -255,7 +255,7 @@ class Projected:
         nearest = cp.Problem(cp.Minimize(cp.sum_squares(point - alpha)), constraints)
         nearest.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10)
         found = np.zeros_like(alpha) if point.value is None else np.array(point.value)
-        return found * (1 - 1e-9)  # a hair inside: 0 belongs to the domain
+        return found * (1 - 1e-9)  # just inside: 0 belongs to the domain
 
     exact = restore
 

@@ -168,21 +168,18 @@ class Multinomial(Loss):
         def merit(z: Array) -> Array:
             spread = np.sum((z - target) ** 2, axis=1) / 2
             peak = np.max(z, axis=1)
-            return spread + step[:, 0] * (
-                peak + np.log(np.sum(np.exp(z - peak[:, None]), axis=1))
-            )
+            total = peak + np.log(np.sum(np.exp(z - peak[:, None]), axis=1))
+            return spread + step[:, 0] * total
 
         for _ in range(100):
             g = softmax(z, axis=1)
             residual = z + step * g - target
             inverse = 1 / (1 + step * g)
             left, gd = inverse * residual, inverse * g
-            move = left + (
-                step
-                * gd
-                * np.sum(g * left, axis=1, keepdims=True)
-                / (1 - step * np.sum(g * gd, axis=1, keepdims=True))
-            )
+            # Sherman and Morrison: the Jacobian is diagonal minus a rank-one term.
+            above = np.sum(g * left, axis=1, keepdims=True)
+            below = 1 - step * np.sum(g * gd, axis=1, keepdims=True)
+            move = left + step * gd * above / below
             size, now = np.ones((len(z), 1)), merit(z)
             for _ in range(60):
                 worse = merit(z - size * move) > now + 1e-15 * np.abs(now)
