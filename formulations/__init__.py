@@ -39,13 +39,25 @@ __all__ = [
 
 
 def formulations() -> dict[str, type[Formulation]]:
-    """Every formulation of this room, by class name."""
+    """Every formulation of this room, by class name.
+
+    Returns
+    -------
+    dict
+        From names such as "LpNorm" to classes.
+    """
     _scan()
     return dict(sorted((c.__name__, c) for c in _listed(Formulation)))
 
 
 def losses_by_name() -> dict[str, type[Loss]]:
-    """Every loss of this room, by the name a Problem takes."""
+    """Every loss of this room, by the name a Problem takes.
+
+    Returns
+    -------
+    dict
+        From names such as "hinge" to classes.
+    """
     _scan()
     return dict(sorted((snake_case(c.__name__), c) for c in _listed(Loss)))
 

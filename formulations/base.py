@@ -6,43 +6,45 @@ A formulation states it once, as a CVXPY expression:
     def penalty(self, u): return cp.sum(u)                    # group lasso
 
 and may add closed forms in NumPy. Whatever it does not give is derived numerically from
-`penalty` through its conic epigraph (epigraph.py):
+`penalty` through its conic epigraph (derive/epigraph.py):
 
-    value(u)        Ω(u)
-    conjugate(v)    Ω*(v) = sup over u ≥ 0 of ⟨v, u⟩ − Ω(u)
-    weights(u)      u / ∂Ω(u): the θ for which ½Σ u²/θ + const majorizes Ω at u
-    prox(u, step)   argmin over z ≥ 0 of Ω(z) + Σ (z_m − u_m)²/(2 step_m)
+    value(u)              Ω(u)
+    conjugate(v)          Ω*(v) = sup over u ≥ 0 of ⟨v, u⟩ − Ω(u)
+    weights(u)            u / ∂Ω(u): the θ for which ½Σ u²/θ + const majorizes Ω at u
+    prox(u, step)         argmin over z ≥ 0 of Ω(z) + Σ (z_m − u_m)²/(2 step_m)
     prox_slope(u, step)   ∂prox/∂u over the kernels with prox > 0
-    feasible_scale(v)        the largest s ≤ 1 for which Ω*(s v) is finite
-    dual_weights(v) ∂Ω*(v) / v: the weights as a function of α, where Ω* is smooth
+    feasible_scale(v)     the largest s ≤ 1 for which Ω*(s v) is finite
+    dual_weights(v)       ∂Ω*(v) / v: the weights as a function of α, where Ω* is smooth
 
-`traits` say what solvers may rely on; a user's own formulation qualifies by them. The
-table TRAITS below says what each of them means.
+`traits` say what solvers may rely on. They ask for traits, never for classes, so a
+user's own formulation is treated like those of this room. The table TRAITS below says
+what each of them means. The price of kernel weights always means r(θ) there.
 
 Guarantee: derived values are good to 1e-8, mostly better. Closed forms are checked
-against the declaration by the contract suite. `rounding` bounds their relative error in
+against the declaration by the contract tests. `rounding` bounds their relative error in
 units of the float64 round-off; without `exact` there is no rigorous enclosure.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import operator
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Sized
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..util.moved import old_name
+from .derive.declaration import Keyed
 from .derive.epigraph import DerivationError, Epigraph
-from .norms import increasing_root, ratio
+from .norms import Array, increasing_root, ratio
 
-Array = np.ndarray
 Groups = tuple[tuple[int, ...], ...]
 CHECKED = ("value", "conjugate", "weights", "dual_weights", "prox", "feasible_scale")
+# Derived domains are known to about 1e-9, and Ω* is infinite right behind their edge.
+INSIDE = 1 - 1e-9
 
 
 class Trait(NamedTuple):
@@ -51,19 +53,19 @@ class Trait(NamedTuple):
     words: str  # completes "GroupLasso does not state …"
     meaning: str
     attribute: str = ""  # which gives the numbers that belong to it
-    of_part: bool = False  # some of the kernels alone have it, too
+    of_part: bool = False  # it also holds for some of the kernels alone
 
 
 TRAITS = {
     "reweighted": Trait(
         "kernel weights that majorize it",
-        "½Σu²/θ + const majorizes Ω at u (Ω∘√ is concave), or the same of Ω* in the "
-        "dual: the step `reweight` never makes things worse",
+        "½Σu²/θ + const majorizes Ω at u (Ω∘√ is concave), or the same holds for Ω* "
+        "in the dual: the step `reweight` never makes the objective worse",
         of_part=True,
     ),
     "smooth_dual": Trait(
         "a smooth dual",
-        "Ω* is differentiable: weights are a function of the dual",
+        "Ω* is differentiable: weights are a function of the dual variables",
         "dual_weights",
         of_part=True,
     ),
@@ -88,7 +90,7 @@ TRAITS = {
         "price",
     ),
     "orthant": Trait(
-        "a price of every kernel for itself",
+        "a separate linear price of every kernel weight",
         "Ω(u) = min over t ≥ 0 of ½Σu²/θ + c Σt, θ = t/(1 + κt)",
         "orthant",
         of_part=True,
@@ -116,17 +118,43 @@ TRAITS = {
 
 @dataclass(frozen=True)
 class Formulation:
-    """A regularizer Ω(‖w_1‖, …, ‖w_M‖); its fields are its parameters."""
+    """A regularizer Ω(‖w_1‖, …, ‖w_M‖), declared by `penalty`.
 
-    exact: ClassVar[bool] = False  # closed forms with the error bound of `rounding`
-    listed: ClassVar[bool] = True  # False: a helper, not offered by name
+    To make one, write a subclass that is a frozen dataclass. Its fields are its
+    parameters; they must be hashable (tuples, not arrays). Only `penalty` is needed:
+    every other method is derived from it, or raises TypeError where it belongs to a
+    trait that is not stated.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether value and conjugate are closed forms with the error bound of `rounding`.
+    listed : bool
+        Whether it is offered to users by name.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Scaled(Formulation):
+    ...     scale: float = 2.0
+    ...     def penalty(self, u): return self.scale * cp.sum(u)
+    """
+
+    exact: ClassVar[bool] = False
+    listed: ClassVar[bool] = True
 
     @property
     def traits(self) -> frozenset[str]:
-        """What solvers may rely on: names of TRAITS."""
+        """What solvers may rely on: names of TRAITS. Here none.
+
+        Returns
+        -------
+        frozenset of str
+        """
         return frozenset()
 
     def __init_subclass__(cls, **options: Any) -> None:
+        """Check the arguments of closed forms; drop those of another declaration."""
         super().__init_subclass__(**options)
         declared_above = any("penalty" in vars(c) for c in cls.__mro__[1:-2])
         if "penalty" in vars(cls) and declared_above and "exact" not in vars(cls):
@@ -143,58 +171,192 @@ class Formulation:
                 setattr(cls, name, _guarded(name, own))
 
     def closed(self, name: str) -> bool:
-        """Whether an operator has a closed form here, or is derived numerically."""
+        """Whether a method has a closed form here, or is derived numerically.
+
+        Parameters
+        ----------
+        name : str
+            The name of a method, such as "prox".
+
+        Returns
+        -------
+        bool
+        """
         return getattr(type(self), name) is not getattr(Formulation, name)
 
     def penalty(self, u: Any) -> Any:
-        """THE declaration: a convex CVXPY expression in u ≥ 0, increasing in u."""
+        """Ω(u) as a CVXPY expression: THE declaration.
+
+        Parameters
+        ----------
+        u : cvxpy.Expression
+            The block norms, M numbers, known to be non-negative.
+
+        Returns
+        -------
+        cvxpy.Expression or tuple
+            A convex expression of one number that increases in each u_m, or
+            (expression, [constraints]) where it has auxiliary variables.
+        """
         raise TypeError(f"{type(self).__name__} declares no penalty(u)")
 
     def value(self, u: Array) -> float:
+        """Ω(u).
+
+        Parameters
+        ----------
+        u : ndarray of shape (M,)
+            Block norms, u ≥ 0.
+
+        Returns
+        -------
+        float
+            Infinite where the declaration excludes u.
+        """
         return float(self.epigraph(len(u)).value(u)[0])
 
     def conjugate(self, v: Array) -> float:
+        """Ω*(v) = sup over u ≥ 0 of ⟨v, u⟩ − Ω(u).
+
+        Parameters
+        ----------
+        v : ndarray of shape (M,)
+            Dual norms v_m = ‖α‖_{K_m}. Negative entries count as 0.
+
+        Returns
+        -------
+        float
+            Infinite outside the domain of Ω*.
+        """
         return float(self.epigraph(len(v)).conjugate(v)[0])
 
     def weights(self, u: Array) -> Array:
+        """The kernel weights θ = u / ∂Ω(u).
+
+        Parameters
+        ----------
+        u : ndarray of shape (M,)
+            Block norms, u ≥ 0.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            θ ≥ 0; where u_m and the slope vanish, the limit 0 (or infinity).
+        """
         slope = np.maximum(self.epigraph(len(u)).subgradient(u), 0.0)
         return ratio(u, slope)
 
     @property
     def ball(self) -> float:
-        """The exponent p of the ball of kernel weights."""
+        """The exponent p of the ball ‖θ‖_p ≤ 1 (trait "ball").
+
+        Returns
+        -------
+        float
+        """
         raise TypeError(f"{self.name} states no ball of kernel weights")
 
     @property
     def strongly_convex(self) -> tuple[float, float, float]:
-        """(p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu."""
+        """(p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu (trait "strongly_convex").
+
+        Returns
+        -------
+        tuple of float
+        """
         raise TypeError(f"{self.name} states no strong convexity")
 
     def simplices(self, M: int) -> tuple[Groups, float]:
-        """The groups whose weights live on a simplex each, and q across them."""
+        """The groups whose weights live on a simplex each (trait "simplices").
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        groups : tuple of tuples of int
+            The kernels of each group.
+        q : float
+            The exponent across groups.
+        """
         raise TypeError(f"{self.name} states no simplices of kernel weights")
 
     def price(self, theta: Array) -> tuple[float, Array]:
-        """r(θ) and its gradient."""
+        """The price r(θ) of kernel weights and its gradient (trait "priced").
+
+        Parameters
+        ----------
+        theta : ndarray of shape (M,)
+            Kernel weights, θ ≥ 0.
+
+        Returns
+        -------
+        r : float
+            The price.
+        gradient : ndarray of shape (M,)
+            Its gradient.
+        """
         raise TypeError(f"{self.name} states no price of kernel weights")
 
     @property
     def orthant(self) -> tuple[float, float]:
-        """c and κ of ½Σu²(1/t + κ) + c Σt, to be minimized over t ≥ 0."""
-        raise TypeError(f"{self.name} states no price of every kernel for itself")
+        """c and κ of ½Σu²(1/t + κ) + c Σt, minimized over t ≥ 0 (trait "orthant").
+
+        Returns
+        -------
+        tuple of float
+        """
+        raise TypeError(f"{self.name} states no separate price of every kernel")
 
     def dual_weights(self, v: Array) -> Array:
+        """The kernel weights ∂Ω*(v)/v as a function of the dual (trait "smooth_dual").
+
+        Parameters
+        ----------
+        v : ndarray of shape (M,)
+            Dual norms v_m = ‖α‖_{K_m}.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+        """
         raise TypeError(f"{self.name} states no weights as a function of the dual")
 
     def reweight(self, theta: Array, v: Array, slack: float = 0.0) -> Array:
         """The next θ from θ and v_m = ‖α‖_{K_m}, α being optimal for θ.
 
-        slack: where weights have no bound, they keep to one that costs this part of Ω*
+        Parameters
+        ----------
+        theta : ndarray of shape (M,)
+            The present kernel weights.
+        v : ndarray of shape (M,)
+            The dual norms at these weights.
+        slack : float
+            Where weights may grow without bound, they are bounded so that this part of
+            Ω* is lost at most.
+
+        Returns
+        -------
+        ndarray of shape (M,)
         """
         return self.weights(theta * v)
 
     def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
-        """∂ log reweight / ∂ log θ and / ∂ log v, (M, M) each; here by differences."""
+        """∂ log reweight / ∂ log θ and ∂ log reweight / ∂ log v; here by differences.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (M,)
+            Kernel weights.
+        v : ndarray of shape (M,)
+            Dual norms.
+
+        Returns
+        -------
+        by_theta, by_v : ndarray of shape (M, M)
+        """
         h, M = 1e-5, len(v)
 
         def log(theta: Array, v: Array) -> Array:
@@ -208,15 +370,41 @@ class Formulation:
         return by_theta / (2 * h), by_v / (2 * h)
 
     def prox(self, u: Array, step: Array | float) -> Array:
-        top = np.maximum(u, 0.0)  # Ω increases: no kernel comes out longer, 0 stays 0
-        # and so does whatever is below it, where the program is not degenerate.
+        """argmin over z ≥ 0 of Ω(z) + Σ (z_m − u_m)²/(2 step_m).
+
+        Parameters
+        ----------
+        u : ndarray of shape (M,)
+            The point. Negative entries count as 0.
+        step : float or ndarray of shape (M,)
+            One step for all kernels, or one for each; positive.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            0 ≤ prox ≤ max(u, 0).
+        """
+        top = np.maximum(u, 0.0)  # Ω increases: no entry grows, and 0 stays 0
+        # Any entry ≤ 0 comes out as 0. Far below 0 the program is not degenerate.
         below = np.where(u > 0, u, np.minimum(u, -np.max(top, initial=0.0)))
         return np.clip(self.epigraph(len(u)).prox(below, np.asarray(step)), 0.0, top)
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         """∂prox/∂u over the kernels with prox > 0; the others stay at 0.
 
-        At kinks, one element of the generalized Jacobian. Here by differences.
+        At kinks it is one element of the generalized Jacobian. Here by differences.
+
+        Parameters
+        ----------
+        u : ndarray of shape (M,)
+            The point.
+        step : float or ndarray of shape (M,)
+            One step for all kernels, or one for each.
+
+        Returns
+        -------
+        ndarray of shape (k, k)
+            k is the number of kernels with prox > 0.
         """
         used = np.flatnonzero(self.prox(u, step) > 0)
         J = np.empty((len(used), len(used)))
@@ -228,47 +416,123 @@ class Formulation:
         return J
 
     def feasible_scale(self, v: Array) -> float:
+        """The largest s ≤ 1 for which Ω*(s v) is finite.
+
+        Parameters
+        ----------
+        v : ndarray of shape (M,)
+            Dual norms.
+
+        Returns
+        -------
+        float
+        """
         with contextlib.suppress(DerivationError):  # at the very edge of the domain
             if np.isfinite(self.conjugate(v)):
                 return 1.0
         if not self.closed("conjugate"):
-            # Interior-point values blow up at the edge: stay a hair inside.
-            return min(1.0, self.epigraph(len(v)).feasible_scale(v) * (1 - 1e-9))
-        finite = increasing_root(
-            lambda s: np.where(np.isfinite(self.conjugate(float(s) * v)), -1.0, 1.0),
-            np.zeros(()),
-            np.ones(()),
-        )
-        return float(finite)
+            return min(1.0, self.epigraph(len(v)).feasible_scale(v) * INSIDE)
+
+        def outside(s: Array) -> Array:
+            return np.asarray(not np.isfinite(self.conjugate(float(s) * v)))
+
+        return float(increasing_root(outside, np.zeros(()), np.ones(())))
 
     def validate(self, M: int) -> None:
-        """Raise a sentence when the parameters do not fit M kernels."""
+        """Check that the parameters fit M kernels.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Raises
+        ------
+        ValueError
+            With a sentence that says what is wrong.
+        """
 
     def rounding(self, M: int) -> float:
-        """Relative error of value and conjugate, in units of 2^-53.
+        """A bound on the relative error of value and conjugate, in units of 2^-53.
 
-        All closed forms here are sums of M non-negative terms, powers and roots: a
-        norm costs (M + 5) units, outer powers at most multiply that by 4. What is
-        derived numerically is good to 1e-8.
+        Closed forms are sums of M non-negative terms, powers and roots: a norm costs
+        (M + 5) units, and outer powers multiply that by 4 at most. What is derived
+        numerically is good to 1e-8.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        float
         """
         return 16.0 * (M + 16) if self.exact else 1e-8 * 2.0**53
 
+    def key(self) -> Hashable:
+        """What compiled programs are stored under: the formulation itself.
+
+        Returns
+        -------
+        Hashable
+        """
+        return self
+
     def epigraph(self, M: int) -> Epigraph:
-        return epigraph_of(self, M)
+        """The conic epigraph of the declaration, compiled once for each key.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        Epigraph
+        """
+        found = epigraph_of(Keyed(self.key(), self), M)
+        # Programs are compiled when first needed. By then, what the function refers to
+        # may have changed for the formulation that was first stored; not for this one.
+        found.declare = self.penalty
+        return found
 
     @property
     def name(self) -> str:
+        """The name of the class.
+
+        Returns
+        -------
+        str
+        """
         return type(self).__name__
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
-        """The instances on which the contract suite tries this formulation."""
+        """The instances on which the contract tests try this formulation.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        list of Formulation
+        """
         return [cls()]
 
 
 @lru_cache(maxsize=256)
-def epigraph_of(formulation: Formulation, M: int) -> Epigraph:
-    return Epigraph(formulation.penalty, (M,), nonneg=True, what=repr(formulation))
+def epigraph_of(formulation: Keyed, M: int) -> Epigraph:
+    """The epigraph of a formulation of M kernels, one for each key."""
+    owner = formulation.owner
+    return Epigraph(owner.penalty, (M,), nonneg=True, what=repr(owner))
+
+
+def stated(**claims: bool) -> frozenset[str]:
+    """The names of those that hold."""
+    return frozenset(name for name, holds in claims.items() if holds)
 
 
 def _guarded(name: str, method: Callable) -> Callable:
@@ -286,23 +550,6 @@ def _guarded(name: str, method: Callable) -> Callable:
         return method(self, np.maximum(point, 0.0), *step)
 
     return checked
-
-
-def by_name(made: Any, function: Callable, kind: type, *parts: Any) -> tuple:
-    """How to pickle what a decorator put in the place of its function: by name.
-
-    Where it is not in that place, and in scripts, which other processes cannot import,
-    by its parts.
-    """
-    module, name = function.__module__, getattr(function, "__qualname__", "")
-    there = getattr(sys.modules.get(module), name, None)
-    if there is made and module != "__main__":
-        return _look_up, (module, name)
-    return kind, parts
-
-
-def _look_up(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
 
 
 def as_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
@@ -324,6 +571,7 @@ def as_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
 
 
 def check_partition(groups: Groups, M: int, owner: str) -> None:
+    """Refuse groups that do not name each of M kernels once."""
     members = sorted(k for group in groups for k in group)
     if members != list(range(M)):
         raise ValueError(
@@ -341,7 +589,21 @@ def owners(groups: Groups) -> Array:
 
 
 def check_range(owner: str, name: str, value: float, low: float, high: float) -> None:
+    """Refuse a parameter that is not a number between low and high."""
     if isinstance(value, str | complex) or not low <= value <= high:  # NaN, too
         raise ValueError(
             f"{owner}: {name} = {value!r} is not a number in [{low}, {high}]"
         )
+
+
+def check_count(owner: str, name: str, values: Sized, M: int) -> None:
+    """Refuse a parameter that does not have one entry for each of M kernels."""
+    if len(values) != M:
+        raise ValueError(
+            f"{owner}: {name} has {len(values)} entries but the stack has {M} kernels; "
+            "give one for each kernel"
+        )
+
+
+def __getattr__(name: str) -> Any:
+    return old_name(__name__, name)

@@ -3,7 +3,9 @@
     @formulation      Ω(u), a CVXPY expression in the block norms u ≥ 0
     @variational      r(θ), for Ω(u) = min over θ ≥ 0 of ½ Σ u_m²/θ_m + r(θ)
 
-Everything else is derived from the declaration (derive/epigraph.py).
+Everything else is derived from the declaration (derive/epigraph.py). It is compiled
+again only when the function, or something it refers to, has changed
+(derive/declaration.py).
 """
 
 from __future__ import annotations
@@ -15,54 +17,106 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Formulation, by_name, epigraph_of
+from .base import Formulation, stated
+from .derive.declaration import Declaration, Keyed
 from .derive.epigraph import Epigraph, split
-from .norms import declared_quadratic
-
-Array = np.ndarray
+from .norms import Array, declared_quadratic
 
 
 @dataclass(frozen=True)
-class Declared(Formulation):
-    """A formulation that is nothing but a function of u."""
+class Declared(Declaration, Formulation):
+    """A formulation that is nothing but a function of u.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the block norms u and returns Ω(u), both as CVXPY expressions.
+    """
 
     function: Callable[[Any], Any]
     listed: ClassVar[bool] = False
 
     def validate(self, M: int) -> None:
-        """Compile the declaration afresh, and see that it increases in each u_m."""
-        epigraph_of.cache_clear()  # what the function refers to may have changed
-        self.epigraph(M).cones  # noqa: B018  # DCP, shape and type are checked here
-        rng = np.random.default_rng(0)
-        for u in (np.zeros(M), np.ones(M), *rng.uniform(0, 2, size=(4, M))):
-            here = self.value(u)
-            for m in range(M):
-                more = u + 0.1 * (np.arange(M) == m)
-                if self.value(more) < here - 1e-7 * (1 + abs(here)):
-                    there = self.value(more)
-                    raise ValueError(
-                        f"{self!r} falls from {here:.6g} to {there:.6g} when u_{m} "
-                        f"grows from {u[m]:.3g} to {more[m]:.3g}; Ω must increase in "
-                        "each block norm, or the problem in w is not convex"
-                    )
+        """Check that the declaration is convex and increases in each of M norms.
+
+        A declaration that was checked before is not checked again.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Raises
+        ------
+        ValueError
+            With a sentence that says what is wrong.
+        """
+        self.read_again()
+        _check_increase(Keyed(self.key(), self), M)
 
     def penalty(self, u: Any) -> Any:
-        return self.function(u)
+        """Ω(u), as the function declares it.
 
-    @property
-    def name(self) -> str:
-        return getattr(self.function, "__name__", "declared")
+        Parameters
+        ----------
+        u : cvxpy.Expression
+            The block norms, M numbers, known to be non-negative.
+
+        Returns
+        -------
+        cvxpy.Expression or tuple
+            An expression, or (expression, [constraints]).
+        """
+        return self.function(u)
 
     def __repr__(self) -> str:
         return f"formulation {self.name!r}"
 
-    def __reduce__(self) -> tuple:
-        return by_name(self, self.function, Declared, self.function)
+
+@lru_cache(maxsize=256)
+def _check_increase(declared: Keyed, M: int) -> None:
+    """Compile a declaration, and see that Ω increases: at six points, in each u_m."""
+    owner = declared.owner
+    owner.epigraph(M).cones  # noqa: B018  # DCP, shape and type are checked here
+    rng = np.random.default_rng(0)
+    for u in (np.zeros(M), np.ones(M), *rng.uniform(0, 2, size=(4, M))):
+        here = owner.value(u)
+        for m in range(M):
+            more = u + 0.1 * (np.arange(M) == m)
+            there = owner.value(more)
+            if there < here - 1e-7 * (1 + abs(here)):
+                raise ValueError(
+                    f"{owner!r} falls from {here:.6g} to {there:.6g} when u_{m} "
+                    f"grows from {u[m]:.3g} to {more[m]:.3g}; Ω must increase in "
+                    "each block norm, or the problem in w is not convex"
+                )
 
 
 def formulation(function: Callable[[Any], Any]) -> Declared:
-    """Make a regularizer of one function of u (a CVXPY expression).
+    """Make a regularizer of one function of u.
 
+    Its values may depend on variables outside the function. When one of them changes,
+    the next Problem sees it. They must not depend on files, clocks or random numbers.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the block norms u ≥ 0 and returns a convex CVXPY expression of one number
+        that increases in each u_m, or (expression, [constraints]).
+
+    Returns
+    -------
+    Declared
+        A formulation whose values, conjugates, weights and prox are derived.
+
+    Raises
+    ------
+    ValueError
+        Where something else than a function is given. Whether Ω is convex and
+        increasing is checked when a Problem is made.
+
+    Examples
+    --------
     >>> @formulation
     ... def elastic(u): return cp.sum(u) + 0.1 * cp.sum_squares(u)
     """
@@ -77,15 +131,40 @@ class Variational(Declared):
 
     As a minimum of linear functions of u² it is concave in them: `reweighted`. Where r
     is smooth and finite for all θ ≥ 0, it is `priced`, too.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the kernel weights θ and returns r(θ), both as CVXPY expressions.
+    smooth : bool
+        Whether r is differentiable and finite for all θ ≥ 0.
     """
 
     smooth: bool = False
 
     @property
     def traits(self) -> frozenset[str]:
-        return frozenset({"reweighted", "priced"} if self.smooth else {"reweighted"})
+        """Reweighted; with a smooth r, priced.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        return stated(reweighted=True, priced=self.smooth)
 
     def penalty(self, u: Any) -> Any:
+        """½ Σ u_m²/θ_m + r(θ), θ being an auxiliary variable.
+
+        Parameters
+        ----------
+        u : cvxpy.Expression
+            The block norms, M numbers, known to be non-negative.
+
+        Returns
+        -------
+        tuple
+            (expression, [constraints]).
+        """
         import cvxpy as cp
 
         theta = cp.Variable(u.shape, nonneg=True)
@@ -94,29 +173,63 @@ class Variational(Declared):
         return half + price, [*cones, *constraints]
 
     def price(self, theta: Array) -> tuple[float, Array]:
-        r = _price(self.function, len(theta))
+        """The price r(θ) of kernel weights and its gradient.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (M,)
+            Kernel weights, θ ≥ 0.
+
+        Returns
+        -------
+        r : float
+            The price.
+        gradient : ndarray of shape (M,)
+            Its gradient.
+        """
+        r = _price_of(Keyed(self.key(), self), len(theta))
+        r.declare = self.function
         return float(r.value(theta)[0]), r.subgradient(theta)
 
     def __repr__(self) -> str:
         return f"variational formulation {self.name!r}"
 
-    def __reduce__(self) -> tuple:
-        parts = (self.function, self.smooth)
-        return by_name(self, self.function, Variational, *parts)
-
 
 @lru_cache(maxsize=64)
-def _price(function: Callable, M: int) -> Epigraph:
-    return Epigraph(function, (M,), nonneg=True, what=f"the price {function.__name__}")
+def _price_of(declared: Keyed, M: int) -> Epigraph:
+    """r as an epigraph of its own."""
+    owner = declared.owner
+    what = f"the price {owner.name}"
+    return Epigraph(owner.function, (M,), nonneg=True, what=what)
 
 
 def variational(
     function: Callable[[Any], Any] | None = None, *, smooth: bool = False
 ) -> Any:
-    """Make a regularizer of the price r(θ) of the kernel weights, convex in θ ≥ 0.
+    """Make a regularizer of the price r(θ) of the kernel weights.
 
-    smooth: r is differentiable and finite for all θ ≥ 0: solvers in θ take it, too
+    It is Ω(u) = min over θ ≥ 0 of ½ Σ u_m²/θ_m + r(θ).
 
+    Parameters
+    ----------
+    function : callable, optional
+        Takes θ ≥ 0 and returns r(θ), a convex CVXPY expression of one number, or
+        (expression, [constraints]). Without it, a decorator is returned.
+    smooth : bool
+        r is differentiable and finite for all θ ≥ 0: solvers in θ take it, too.
+
+    Returns
+    -------
+    Variational or callable
+        The formulation, or a decorator that makes one.
+
+    Raises
+    ------
+    ValueError
+        Where something else than a function is given.
+
+    Examples
+    --------
     >>> @variational
     ... def budget(theta): return cp.Constant(0.0), [cp.sum(theta) <= 1]
     """
@@ -128,5 +241,15 @@ def variational(
 
 
 def stripped(formulation: Formulation) -> Declared:
-    """The same declaration with every closed form deleted."""
+    """The same declaration with every closed form deleted: for comparisons.
+
+    Parameters
+    ----------
+    formulation : Formulation
+        Any formulation.
+
+    Returns
+    -------
+    Declared
+    """
     return Declared(formulation.penalty)

@@ -4,7 +4,7 @@
 
 Value, conjugate, weights and prox are derived from what is written here, and every
 solver that takes any formulation takes these. One of them, owl, shows what comes later:
-closed forms beside the declaration, which judges them (`mklopt.check_formulation`).
+closed forms beside the declaration, checked against it (`mklopt.check_formulation`).
 
     k_support     min ½ Σ u²/θ over 0 ≤ θ ≤ 1, Σθ ≤ k: half the square of the norm whose
                   unit ball is the hull of unit vectors with k kernels at most
@@ -29,17 +29,30 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Formulation
+from .base import Formulation, check_count
 from .declared import Declared, formulation, variational
-from .norms import ratio
+from .norms import Array, ratio
 
-Array = np.ndarray
 ROUNDING = 1e-13  # gains below this part of what is summed are none
 Groups = Sequence[Sequence[int]]
 
 
 def k_support(k: int) -> Declared:
-    """½‖u‖² of the k-support norm, as a budget on θ."""
+    """½‖u‖² of the k-support norm, as a budget on θ.
+
+    Parameters
+    ----------
+    k : int
+        How many kernels may have the full weight 1.
+
+    Returns
+    -------
+    Variational
+
+    Examples
+    --------
+    >>> problem = mklopt.Problem(grams, y, "hinge", k_support(3))
+    """
     import cvxpy as cp
 
     @variational
@@ -51,27 +64,30 @@ def k_support(k: int) -> Declared:
 
 @dataclass(frozen=True)
 class OrderedWeightedL1(Formulation):
-    """Σ λ_i u_(i), and its operators in closed form: exact, and faster still.
+    """Σ λ_i u_(i), and its operators in closed form: exact, and faster.
 
     It is the Lovász extension of F(S) = λ_1 + … + λ_|S|. So kernels of equal u share
     their λ, Ω* is 0 where no set has Σ_S v > F(S), and prox cuts sets by sorting.
     Reference: Bach (2013), chapter 9.
+
+    Parameters
+    ----------
+    lam : tuple of float
+        One λ ≥ 0 for each kernel, in decreasing order.
     """
 
     lam: tuple[float, ...]
     listed: ClassVar[bool] = False  # `owl` offers it
 
     def penalty(self, u: Any) -> Any:
+        """Σ λ_i u_(i) as a CVXPY expression."""
         import cvxpy as cp
 
         return cp.dotsort(u, np.array(self.lam))
 
     def validate(self, M: int) -> None:
-        if len(self.lam) != M:
-            raise ValueError(
-                f"owl: lam has {len(self.lam)} numbers, the stack {M} kernels; give "
-                "one number for each"
-            )
+        """One λ per kernel."""
+        check_count("owl", "lam", self.lam, M)
 
     def __repr__(self) -> str:
         steps = [f"{value:.3g}" for value in self.lam]
@@ -79,9 +95,11 @@ class OrderedWeightedL1(Formulation):
         return f"owl([{', '.join(shown)}])"
 
     def value(self, u: Array) -> float:
+        """Σ λ_i u_(i)."""
         return float(np.sort(u)[::-1] @ self.lam)
 
     def conjugate(self, v: Array) -> float:
+        """0 where Σ_S v ≤ F(S) for every set S, else infinite."""
         return 0.0 if self.feasible_scale(v) >= 1 else np.inf
 
     def feasible_scale(self, v: Array) -> float:
@@ -91,11 +109,13 @@ class OrderedWeightedL1(Formulation):
         return float(np.min(allowed[over] / sums[over], initial=1.0))
 
     def weights(self, u: Array) -> Array:
+        """u/λ, kernels of equal u sharing the mean of their λ."""
         _, level = np.unique(-u, return_inverse=True)  # from the longest down
         lam = np.bincount(level, np.array(self.lam)[np.argsort(np.argsort(-u))])
         return ratio(u, (lam / np.bincount(level))[level])
 
     def prox(self, u: Array, step: Array | float) -> Array:
+        """Each set of kernels at its level, or at 0."""
         z = np.empty(len(u))
         for level, S in self._levels(u, np.broadcast_to(1 / np.asarray(step), u.shape)):
             z[S] = max(level, 0.0)
@@ -119,12 +139,12 @@ class OrderedWeightedL1(Formulation):
         lam, todo = np.array(self.lam), [(0, np.arange(len(u)))]
         while todo:
             first, S = todo.pop()
-            price = lam[first : first + len(S)]
-            level = float((w[S] @ u[S] - np.sum(price)) / np.sum(w[S]))
+            here = lam[first : first + len(S)]
+            level = float((w[S] @ u[S] - np.sum(here)) / np.sum(w[S]))
             S = S[np.argsort(-w[S] * (u[S] - level), kind="stable")]
-            cost = np.cumsum(price - w[S] * (u[S] - level))[:-1]
+            cost = np.cumsum(here - w[S] * (u[S] - level))[:-1]
             cut = int(np.argmin(cost)) + 1 if len(cost) else 0
-            size = np.sum(price) + w[S] @ np.abs(u[S])
+            size = np.sum(here) + w[S] @ np.abs(u[S])
             if cut and cost[cut - 1] < -ROUNDING * size:
                 todo += [(first, S[:cut]), (first + cut, S[cut:])]
             else:
@@ -132,15 +152,42 @@ class OrderedWeightedL1(Formulation):
 
 
 def owl(lam: Sequence[float] | np.ndarray) -> OrderedWeightedL1:
-    """Σ λ_i u_(i) with u sorted downwards, one λ for each kernel."""
-    price = np.array(lam, float)
-    if np.any(np.diff(price) > 0) or np.any(price < 0) or not np.any(price):
+    """Σ λ_i u_(i) with u sorted downwards.
+
+    Parameters
+    ----------
+    lam : sequence of float
+        One λ ≥ 0 for each kernel, in decreasing order; not all 0.
+
+    Returns
+    -------
+    OrderedWeightedL1
+
+    Raises
+    ------
+    ValueError
+        Where lam increases, is negative or vanishes.
+    """
+    values = np.array(lam, float)
+    if np.any(np.diff(values) > 0) or np.any(values < 0) or not np.any(values):
         raise ValueError(f"lam = {lam!r}: give weights ≥ 0 in decreasing order")
-    return OrderedWeightedL1(tuple(price.tolist()))
+    return OrderedWeightedL1(tuple(values.tolist()))
 
 
 def sparse_group(groups: Groups, a: float = 0.5) -> Declared:
-    """a Σ u + (1 − a) Σ_g ‖u_g‖."""
+    """a Σ u + (1 − a) Σ_g ‖u_g‖.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int
+        The kernels of each group.
+    a : float
+        The weight of single kernels, 0 ≤ a ≤ 1.
+
+    Returns
+    -------
+    Declared
+    """
     import cvxpy as cp
 
     @formulation
@@ -152,7 +199,17 @@ def sparse_group(groups: Groups, a: float = 0.5) -> Declared:
 
 
 def latent_groups(groups: Groups) -> Declared:
-    """min Σ_g ‖z_g‖ over Σ_g z_g = u, each z_g living on its group."""
+    """min Σ_g ‖z_g‖ over Σ_g z_g = u, each z_g living on its group.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int
+        The kernels of each group; groups may overlap.
+
+    Returns
+    -------
+    Declared
+    """
     import cvxpy as cp
 
     members = np.array([m for group in groups for m in group])
@@ -169,7 +226,19 @@ def latent_groups(groups: Groups) -> Declared:
 
 
 def log_barrier(mu: float = 0.1, c: float = 1.0) -> Declared:
-    """c Σθ − μ Σ log θ as the price of the kernel weights."""
+    """c Σθ − μ Σ log θ as the price of the kernel weights.
+
+    Parameters
+    ----------
+    mu : float
+        μ > 0: the larger, the more equal the weights.
+    c : float
+        c > 0: how much weights cost.
+
+    Returns
+    -------
+    Variational
+    """
     import cvxpy as cp
 
     @variational
@@ -180,12 +249,21 @@ def log_barrier(mu: float = 0.1, c: float = 1.0) -> Declared:
 
 
 def prior_l1(prior: Sequence[float] | np.ndarray) -> Declared:
-    """Σ u_m / prior_m."""
+    """Σ u_m / prior_m.
 
-    price = 1 / np.array(prior, float)
+    Parameters
+    ----------
+    prior : sequence of float
+        One positive number per kernel: how much it is believed in.
+
+    Returns
+    -------
+    Declared
+    """
+    scale = 1 / np.array(prior, float)
 
     @formulation
     def prior_weighted_l1(u: Any) -> Any:
-        return price @ u
+        return scale @ u
 
     return prior_weighted_l1

@@ -7,18 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Array, Formulation, check_range
+from .base import Array, Formulation, check_range, stated
+from .block_norm import PowerOfBlockNorm
 from .lp_norm import LpNorm
 from .norms import (
     INF,
     block_exponent,
     declared_norm,
     declared_quadratic,
-    dual_exponent,
     norm,
     norm_gradient,
-    prox_norm,
-    prox_norm_slope,
 )
 
 
@@ -28,11 +26,17 @@ class Ivanov(LpNorm):
 
     Declared with θ as the paper writes it; the minimum is ½‖u‖_q², q = 2p/(p+1), so
     the closed forms are those of LpNorm. Reference: Kloft et al. (2011), problem (P).
+
+    Parameters
+    ----------
+    p : float
+        The exponent of the ball of kernel weights, 1 ≤ p ≤ ∞.
     """
 
     exact: ClassVar[bool] = True  # the same function, declared in another way
 
     def penalty(self, u: Any) -> Any:
+        """As declared, with θ as an auxiliary variable."""
         import cvxpy as cp
 
         theta = cp.Variable(u.shape, nonneg=True)
@@ -41,12 +45,20 @@ class Ivanov(LpNorm):
 
 
 @dataclass(frozen=True)
-class Tikhonov(Formulation):
+class Tikhonov(PowerOfBlockNorm):
     """Ω(u) = min over θ ≥ 0 of ½ Σ u_m²/θ_m + μ‖θ‖_p².
 
-    With N = ‖u‖_q and t = ‖θ‖_p the minimum over the shape of θ is N²/(2t) + μt²; then
-    t³ = N²/(4μ) and Ω = 3·2^(−4/3) μ^(1/3) N^(4/3). Dual: ‖v‖⁴_{q*} / (16μ).
+    With N = ‖u‖_q, q = 2p/(p+1), and t = ‖θ‖_p the minimum over the shape of θ is
+    N²/(2t) + μt²; then t³ = N²/(4μ) and Ω = (c/k) N^k with k = 4/3 and c³ = 4μ, that is
+    3·2^(−4/3) μ^(1/3) N^(4/3). Dual: ‖v‖⁴_{q*} / (16μ).
     Reference: Kloft et al. (2011), eq. (4).
+
+    Parameters
+    ----------
+    p : float
+        The exponent of the kernel weights, 1 ≤ p ≤ ∞.
+    mu : float
+        μ > 0, how much weights cost.
     """
 
     p: float = 2.0
@@ -59,33 +71,30 @@ class Tikhonov(Formulation):
 
     @property
     def exponent(self) -> float:
+        """q = 2p/(p + 1)."""
         return block_exponent(self.p)
 
     @property
-    def _scale(self) -> float:
-        return 3 * 2 ** (-4 / 3) * self.mu ** (1 / 3)
+    def power(self) -> tuple[float, float]:
+        """k = 4/3 and c = (4μ)^(1/3)."""
+        return 4 / 3, (4 * self.mu) ** (1 / 3)
+
+    @property
+    def _dual_power(self) -> tuple[float, float]:
+        return 4.0, 1 / (4 * self.mu)
 
     def penalty(self, u: Any) -> Any:
+        """As declared, with θ as an auxiliary variable."""
         import cvxpy as cp
 
         theta = cp.Variable(u.shape, nonneg=True)
         half, cones = declared_quadratic(u, theta)
         return half + self.mu * cp.square(declared_norm(theta, self.p)), cones
 
-    def value(self, u: Array) -> float:
-        return self._scale * norm(u, self.exponent) ** (4 / 3)
-
-    def conjugate(self, v: Array) -> float:
-        return norm(v, dual_exponent(self.exponent)) ** 4 / (16 * self.mu)
-
     @property
     def traits(self) -> frozenset[str]:
-        found = {"reweighted"}
-        if self.p > 1:
-            found.add("smooth_dual")
-        if self.p < INF:
-            found.add("priced")
-        return frozenset(found)
+        """The dual has kinks for p = 1, the price for p = ∞."""
+        return stated(reweighted=True, smooth_dual=self.p > 1, priced=self.p < INF)
 
     def price(self, theta: Array) -> tuple[float, Array]:
         """μ‖θ‖_p², as declared."""
@@ -95,46 +104,11 @@ class Tikhonov(Formulation):
         slope = 2 * self.mu * size * norm_gradient(theta, self.p)
         return self.mu * size**2, np.asarray(slope)
 
-    def elasticities(self, theta: Array, v: Array) -> tuple[Array, Array]:
-        u, q = theta * v, self.exponent
-        share = (u / norm(u, q)) ** q if np.any(u) else np.zeros(len(u))
-        by_u = (2 - q) * (np.eye(len(u)) - share) + 2 / 3 * share
-        return by_u, by_u
-
-    def dual_weights(self, v: Array) -> Array:
-        size = norm(v, dual_exponent(self.exponent)) ** 2 / (4 * self.mu)
-        return size * LpNorm(self.p).dual_weights(v)
-
-    def weights(self, u: Array) -> Array:
-        N = norm(u, self.exponent)
-        if N == 0:
-            return np.zeros_like(u)
-        size = (N**2 / (4 * self.mu)) ** (1 / 3)
-        return np.asarray(size * (u / N) ** (2 - self.exponent))
-
     def rounding(self, M: int) -> float:
-        return 4 * super().rounding(M)  # thirds are rounded exponents of large powers
-
-    def prox(self, u: Array, step: Array | float) -> Array:
-        step = np.broadcast_to(np.asarray(step, float), u.shape)
-        q = self.exponent
-        if q <= 4 / 3:
-            slope = 4 / 3 * self._scale
-            return prox_norm(u, step, q, lambda N: slope * N ** (1 / 3))
-        # Moreau: the dual ‖v‖⁴/(16μ) has q* ≤ 4, where its root is the unique one.
-        dual = dual_exponent(q)
-        cubic = lambda N: N**3 / (4 * self.mu)  # noqa: E731
-        return u - step * prox_norm(u / step, 1 / step, dual, cubic)
-
-    def prox_slope(self, u: Array, step: Array | float) -> Array:
-        z = self.prox(u, step)
-        N = norm(z, self.exponent)
-        if N == 0:
-            return np.zeros((0, 0))
-        step = np.broadcast_to(np.asarray(step, float), u.shape)
-        slope = 4 / 3 * self._scale * N ** (1 / 3)
-        return prox_norm_slope(z, step, self.exponent, slope, slope / (3 * N))
+        """Thirds are rounded exponents of large powers."""
+        return 4 * super().rounding(M)
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
+        """Both ends of p, and two between them."""
         return [cls(4 / 3, 0.5), cls(2.0, 1.0), cls(1.0, 2.0), cls(INF, 0.3)]

@@ -16,6 +16,7 @@ from .base import (
     check_partition,
     check_range,
     owners,
+    stated,
 )
 from .norms import INF, declared_norm, dual_exponent, norm, norm_gradient, ratio
 
@@ -35,12 +36,15 @@ class SquaredMixedNorm(Formulation):
         raise TypeError(f"{type(self).__name__} states no exponents")
 
     def validate(self, M: int) -> None:
+        """The groups are a partition of the kernels."""
         check_partition(self.groups, M, type(self).__name__)
 
     def inner(self, u: Array, r: float) -> Array:
+        """‖u_j‖_r for each group j."""
         return np.array([norm(u[list(group)], r) for group in self.groups])
 
     def penalty(self, u: Any) -> Any:
+        """½‖(‖u_j‖_r)_j‖_s² as a CVXPY expression."""
         import cvxpy as cp
 
         r, s = self.exponents
@@ -48,52 +52,56 @@ class SquaredMixedNorm(Formulation):
         return 0.5 * cp.square(declared_norm(inside, s))
 
     def value(self, u: Array) -> float:
+        """½‖(‖u_j‖_r)_j‖_s²."""
         r, s = self.exponents
         return 0.5 * norm(self.inner(u, r), s) ** 2
 
     def conjugate(self, v: Array) -> float:
+        """½‖(‖v_j‖_{r*})_j‖²_{s*}."""
         r, s = map(dual_exponent, self.exponents)
         return 0.5 * norm(self.inner(v, r), s) ** 2
 
     @property
     def traits(self) -> frozenset[str]:
-        concave = max(self.exponents) <= 2  # in the squares of u
-        return frozenset({"groups"} | ({"reweighted"} if concave else set()))
+        """Reweighted where Ω is concave in the squares of u."""
+        return stated(groups=True, reweighted=max(self.exponents) <= 2)
 
     def simplices(self, M: int) -> tuple[Groups, float]:
+        """The groups, and q = s/2 across them."""
         return self.groups, self.exponents[1] / 2
 
     def weights(self, u: Array) -> Array:
+        """u/∂Ω: with N_j = ‖u_j‖_r, N_j (u/N_j)^(2−r) / (‖N‖_s ∂‖N‖_s/∂N_j)."""
         r, s = self.exponents
-        sums = self.inner(u, r)
-        theta = np.zeros_like(u, dtype=float)
-        if not np.any(sums):
-            return theta
-        outer = norm(sums, s) * norm_gradient(sums, s)
-        silent = INF if s > 2 else 1.0 if r == s == 2 else 0.0  # limit at total = 0
-        for group, total, slope in zip(self.groups, sums, outer):
-            index = list(group)
-            if total == 0 or slope == 0:  # slope 0: not the largest, s = ∞
-                theta[index] = silent
-            else:  # u / (slope (u/total)^(r−1))
-                theta[index] = total / slope * (u[index] / total) ** (2 - r)
-        return theta
+        N, outer, share, owner = self._levels(u, r, s)
+        if not np.any(N):
+            return np.zeros_like(u)
+        unused = INF if s > 2 else 1.0 if r == s == 2 else 0.0  # limit at N_j = 0
+        used = (N > 0) & (outer > 0)  # outer = 0: not the largest, s = ∞
+        level = np.divide(N, outer, out=np.zeros_like(N), where=used)
+        return np.where(used[owner], level[owner] * share ** (2 - r), unused)
 
     def dual_weights(self, v: Array) -> Array:
-        """∂Ω*/v: N_j = ‖v_j‖_{r*}, ‖N‖ ∂‖N‖/∂N_j (v/N_j)^(r*−2) / N_j."""
+        """∂Ω*/v: with N_j = ‖v_j‖_{r*}, ‖N‖ ∂‖N‖/∂N_j (v/N_j)^(r*−2) / N_j."""
         r, s = map(dual_exponent, self.exponents)
-        N, owner = self.inner(v, r), owners(self.groups)
+        N, outer, share, owner = self._levels(v, r, s)
         if not np.any(N):
-            return np.ones_like(v, dtype=float) if r == s == 2 else np.zeros_like(v)
-        outer = norm(N, s) * norm_gradient(N, s)
-        share = np.divide(v, N[owner], out=np.zeros_like(v), where=N[owner] > 0)
+            return np.ones_like(v) if r == s == 2 else np.zeros_like(v)
         inside = share ** (r - 2)
         if r == INF:  # one of many: the kernels that attain the maximum share
             many = np.bincount(owner, share == 1)
             inside = (share == 1) / np.maximum(many, 1)[owner]
         return np.asarray(ratio(outer, N)[owner] * inside)
 
+    def _levels(self, u: Array, r: float, s: float) -> tuple[Array, ...]:
+        """N_j = ‖u_j‖_r, the gradient of ½‖N‖_s², u/N_j, and the group j of each."""
+        N, owner = self.inner(u, r), owners(self.groups)
+        outer = norm(N, s) * norm_gradient(N, s) if np.any(N) else N
+        share = np.divide(u, N[owner], out=np.zeros_like(u), where=N[owner] > 0)
+        return N, outer, share, owner
+
     def prox(self, u: Array, step: Array | float) -> Array:
+        """By roots in the norms of groups (mixed_prox.py)."""
         from .mixed_prox import prox_of_groups
 
         step = np.broadcast_to(np.asarray(step, float), u.shape)
@@ -106,6 +114,7 @@ class SquaredMixedNorm(Formulation):
         return z
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
+        """(I + step ∇²Ω)⁻¹ over the kernels that are used."""
         z, owner = self.prox(u, step), owners(self.groups)
         used = np.flatnonzero(z > 0)
         if len(used) == 0:
@@ -113,7 +122,7 @@ class SquaredMixedNorm(Formulation):
         steps = np.broadcast_to(np.asarray(step, float), u.shape)[used, None]
         if self.exponents[1] == INF:
             R = self.inner(z, 1.0)
-            inside = _slope_of_prices(R, owner[used], steps[:, 0])
+            inside = _slope_of_multipliers(R, owner[used], steps[:, 0])
             return np.eye(len(used)) - steps * inside
         bent = np.eye(len(used)) + steps * self._hessian(z, owner, used)
         return np.linalg.inv(bent)
@@ -129,18 +138,20 @@ class SquaredMixedNorm(Formulation):
         share = np.maximum(z[used] / R[mine], 1e-100)
         slope = share ** (r - 1)
         same = mine[:, None] == mine
-        price = norm(R, s) * x ** (s - 1) / np.where(R > 0, R, 1.0)
-        bend = (r - 1) * price[mine]
+        multiplier = norm(R, s) * x ** (s - 1)
+        bend = (r - 1) * (multiplier / np.where(R > 0, R, 1.0))[mine]
         inside = np.diag(bend * share ** (r - 2)) - bend * same * np.outer(slope, slope)
         return inside + np.outer(slope, slope) * Q[np.ix_(mine, mine)]
 
     def rounding(self, M: int) -> float:
+        """Two norms, one of the other."""
         return 2 * super().rounding(M)
 
 
-def _slope_of_prices(R: Array, owner: Array, step: Array) -> Array:
-    """s = ∞: ∂λ_j/∂u_k for each pair of used kernels, from R_j = N for the groups that
-    share the maximum, U_j − S_j λ_j = N, and Σλ = N.
+def _slope_of_multipliers(R: Array, owner: Array, step: Array) -> Array:
+    """s = ∞: ∂λ_j/∂u_k for each pair of used kernels.
+
+    From R_j = N for the groups that share the maximum, U_j − S_j λ_j = N, and Σλ = N.
     """
     S = np.bincount(owner, step, len(R))
     tied = np.flatnonzero(np.max(R) * (1 - 1e-9) <= R)
@@ -154,8 +165,15 @@ def _slope_of_prices(R: Array, owner: Array, step: Array) -> Array:
 class VSKL(SquaredMixedNorm):
     """Ω(u) = ½ (Σ_j (Σ_{k∈j} u_k)^{2q})^{1/q}: sparse inside groups, dense across.
 
-    q = 1: the sum over groups of ½(Σu)²; q = ∞: the worst group rules.
+    q = 1: the sum over groups of ½(Σu)²; q = ∞: the group with the largest sum alone.
     Reference: Aflalo et al. (2011), eq. (1).
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int
+        The kernels of each group; every kernel is in exactly one.
+    q : float
+        1 ≤ q ≤ ∞; the exponent across groups is 2q.
     """
 
     groups: Groups | Sequence[Sequence[int]]
@@ -167,14 +185,17 @@ class VSKL(SquaredMixedNorm):
 
     @property
     def exponents(self) -> tuple[float, float]:
+        """(1, 2q)."""
         return 1.0, 2 * self.q
 
     @property
     def traits(self) -> frozenset[str]:
+        """Those of mixed norms, and simplices inside the groups."""
         return super().traits | {"sums", "simplices"}
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
+        """Both ends of q, and q = 2."""
         return [cls(thirds(M), q) for q in (1.0, 2.0, INF)]
 
 
@@ -182,8 +203,17 @@ class VSKL(SquaredMixedNorm):
 class Composite(SquaredMixedNorm):
     """Ω(u) = ½‖u‖²_{r,s}, 1 ≤ r, s ≤ 2: composite kernel learning (CKL).
 
-    r rules inside the groups, s across them; both below 2 make both levels sparse.
-    Reference: Szafranski, Grandvalet and Rakotomamonjy (2008), eq. (11).
+    r is the exponent inside the groups, s across them; both below 2 make both levels
+    sparse. Reference: Szafranski, Grandvalet and Rakotomamonjy (2008), eq. (11).
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int
+        The kernels of each group; every kernel is in exactly one.
+    r : float
+        The exponent inside groups, 1 ≤ r ≤ 2.
+    s : float
+        The exponent across groups, 1 ≤ s ≤ 2.
     """
 
     groups: Groups | Sequence[Sequence[int]]
@@ -197,17 +227,21 @@ class Composite(SquaredMixedNorm):
 
     @property
     def exponents(self) -> tuple[float, float]:
+        """(r, s)."""
         return self.r, self.s
 
     @property
     def traits(self) -> frozenset[str]:
-        sparse = {"two_levels"} if max(self.r, self.s) < 2 else set()
-        smooth = {"smooth_dual"} if min(self.r, self.s) > 1 else set()
-        sums = {"sums"} if self.r == 1 < self.s else set()
-        return super().traits | sparse | smooth | sums
+        """Those of mixed norms, and what holds for these exponents."""
+        return super().traits | stated(
+            two_levels=max(self.r, self.s) < 2,
+            smooth_dual=min(self.r, self.s) > 1,
+            sums=self.r == 1 < self.s,
+        )
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
+        """Three pairs of exponents."""
         return [cls(thirds(M), r, s) for r, s in ((1.0, 1.5), (4 / 3, 1.0), (2.0, 1.2))]
 
 

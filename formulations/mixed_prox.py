@@ -2,7 +2,7 @@
 
     argmin over z ≥ 0 of ½‖R‖_s² + Σ_k (z_k − u_k)²/(2 step_k),   R_j = ‖z_j‖_r
 
-With N = ‖R‖_s a group pays the price λ_j = N^{2−s} R_j^{s−1} for its norm:
+With N = ‖R‖_s, the multiplier of the norm of group j is λ_j = N^{2−s} R_j^{s−1}:
 
     r = 1    z_k = (u_k − step_k λ_j)₊
     r > 1    z_k + step_k μ_j z_k^{r−1} = u_k,   μ_j = λ_j R_j^{1−r}
@@ -19,13 +19,16 @@ import math
 import numpy as np
 from numba import boolean, float64, int64, njit, void
 
-Array = np.ndarray
 GROUP = (float64[::1], float64[::1])  # u and step of one group, or of all
 
 
 @njit(float64(*GROUP, float64, float64, float64), cache=True)
-def price(u, step, s, N, top):
-    """r = 1: λ = N^{2−s} T(λ)^{s−1}; for s = ∞ T(λ) = N, or 0 where T(0) ≤ N."""
+def multiplier(u, step, s, N, top):
+    """r = 1: λ = N^{2−s} T(λ)^{s−1}, T(λ) = Σ (u − step λ)₊; it is at most top.
+
+    For s = ∞, T(λ) = N, or λ = 0 where T(0) ≤ N. Newton from below: the root of a
+    concave function, or by halving where a step leaves the bracket.
+    """
     if s == 1:
         return N
     low, high, x = 0.0, top, 0.0
@@ -75,7 +78,7 @@ def power(u, weight, r):
 
 @njit(float64(*GROUP, float64, float64, float64[::1]), cache=True)
 def norm_at(u, step, r, mu, z):
-    """‖z‖_r at the price μ; z is written in place."""
+    """‖z‖_r for the multiplier μ; z is written in place."""
     top = total = 0.0
     for k in range(len(u)):
         z[k] = power(u[k], step[k] * mu, r)
@@ -88,7 +91,7 @@ def norm_at(u, step, r, mu, z):
 
 
 @njit(float64(float64[::1]), cache=True)
-def between(bracket):
+def next_point(bracket):
     """The next x inside (low, high, below, above, …): regula falsi, or the middle."""
     low, high, below, above = bracket[0], bracket[1], bracket[2], bracket[3]
     x = (low * above - high * below) / (above - below)
@@ -96,7 +99,7 @@ def between(bracket):
 
 
 @njit(boolean(float64[::1], float64, float64), cache=True)
-def narrow(bracket, x, value):
+def update_bracket(bracket, x, value):
     """Move the end that x replaces; the other is halved when it stays (Illinois)."""
     if value == 0 or bracket[1] - bracket[0] <= 1e-15 * bracket[1]:
         return False
@@ -109,7 +112,7 @@ def narrow(bracket, x, value):
 
 
 @njit(float64(*GROUP, float64, float64, float64, float64[::1]), cache=True)
-def settle(u, step, r, s, N, z):
+def solve_group(u, step, r, s, N, z):
     """r > 1: the group's z, and R with R = ‖z(N^{2−s} R^{s−r})‖_r; 0: there is none."""
     high = norm_at(u, step, r, 0.0, z)
     if high == 0:
@@ -126,9 +129,9 @@ def settle(u, step, r, s, N, z):
         below = low - norm_at(u, step, r, N ** (2 - s) * low ** (s - r), z)
     bracket = np.array([low, high, below, above, -1.0])
     for _ in range(200):
-        R = between(bracket)
+        R = next_point(bracket)
         value = R - norm_at(u, step, r, N ** (2 - s) * R ** (s - r), z)
-        if not narrow(bracket, R, value):
+        if not update_bracket(bracket, R, value):
             break
     return R
 
@@ -143,15 +146,15 @@ def excess(u, step, ends, tops, r, s, N, z):
     for j in range(len(tops)):
         a, b = ends[j], ends[j + 1]
         if r == 1:
-            cost, R = price(u[a:b], step[a:b], s, N, tops[j]), 0.0
+            lam, R = multiplier(u[a:b], step[a:b], s, N, tops[j]), 0.0
             for k in range(a, b):
-                z[k] = max(u[k] - step[k] * cost, 0.0)
+                z[k] = max(u[k] - step[k] * lam, 0.0)
                 R += z[k]
             if np.isinf(s):
-                total += cost
+                total += lam
                 continue
         else:
-            R = settle(u[a:b], step[a:b], r, s, N, z[a:b])
+            R = solve_group(u[a:b], step[a:b], r, s, N, z[a:b])
         if largest < R:  # ‖R‖_s relative to its largest entry: no overflow
             total = total * (largest / R) ** s + 1 if largest > 0 else 1.0
             largest = R
@@ -180,6 +183,6 @@ def prox_of_groups(u, step, ends, r, s, z):
         below = excess(u, step, ends, tops, r, s, low, z)
     bracket = np.array([low, high, below, above, -1.0])
     for _ in range(200):
-        N = between(bracket)
-        if not narrow(bracket, N, excess(u, step, ends, tops, r, s, N, z)):
+        N = next_point(bracket)
+        if not update_bracket(bracket, N, excess(u, step, ends, tops, r, s, N, z)):
             break

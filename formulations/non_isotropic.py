@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from .base import Array, Formulation
+from .base import Array, Formulation, check_count
 from .norms import declared_quadratic
 
 
@@ -24,6 +24,11 @@ class NonIsotropic(Formulation):
     entrywise s = 0 and this is ½‖v²‖_E, as printed; otherwise θ ≥ 0 matters.
     Any s is an upper bound of Ω*, any feasible θ one of Ω: both err on the safe side.
     Reference: Kloft et al. (2011), section 3.6.
+
+    Parameters
+    ----------
+    E : array of shape (M, M)
+        A symmetric positive definite matrix.
     """
 
     E: Sequence[Sequence[float]] | Array
@@ -45,11 +50,8 @@ class NonIsotropic(Formulation):
         object.__setattr__(self, "E", tuple(tuple(row.tolist()) for row in E))
 
     def validate(self, M: int) -> None:
-        if len(self.E) != M:
-            raise ValueError(
-                f"NonIsotropic: E is {len(self.E)} × {len(self.E)} but the stack has "
-                f"{M} kernels; give one row per kernel"
-            )
+        """One row of E per kernel."""
+        check_count("NonIsotropic", "E", self.E, M)
 
     @property
     def root(self) -> Array:
@@ -57,6 +59,7 @@ class NonIsotropic(Formulation):
         return _root(self.E)  # type: ignore[arg-type]  # a tuple after __post_init__
 
     def penalty(self, u: Any) -> Any:
+        """As declared, with θ as an auxiliary variable."""
         import cvxpy as cp
 
         theta = cp.Variable(u.shape, nonneg=True)
@@ -66,12 +69,14 @@ class NonIsotropic(Formulation):
         return half, [*cones, cp.norm(whiten @ theta, 2) <= 1]
 
     def value(self, u: Array) -> float:
+        """½ Σ u²/θ at the minimizing θ."""
         if not np.any(u):
             return 0.0
         used, theta = u > 0, self.weights(u)
         return 0.5 * float(np.sum(u[used] ** 2 / theta[used]))
 
     def conjugate(self, v: Array) -> float:
+        """½ min over s ≥ 0 of ‖v² + s‖_E."""
         x = np.asarray(v, float) ** 2
         top = float(np.max(x))
         if top == 0:
@@ -82,6 +87,7 @@ class NonIsotropic(Formulation):
 
     @property
     def traits(self) -> frozenset[str]:
+        """Reweighted."""
         return frozenset({"reweighted"})
 
     def weights(self, u: Array) -> Array:
@@ -119,11 +125,13 @@ class NonIsotropic(Formulation):
         return np.asarray(theta / np.sqrt(theta @ precision @ theta))
 
     def rounding(self, M: int) -> float:
+        """Errors grow with the condition number of E."""
         E = np.array(self.E)
         return float(np.linalg.cond(E)) * super().rounding(M)
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
+        """Kernels that go together, and kernels that exclude each other."""
         step = np.abs(np.subtract.outer(np.arange(M), np.arange(M)))
         return [cls(0.5**step), cls((-0.4) ** step)]
 

@@ -29,6 +29,7 @@ def block_exponent(p: float) -> float:
 
 
 def norm(u: Array, q: float) -> float:
+    """‖u‖_q for u ≥ 0."""
     top = float(np.max(u, initial=0.0))
     if top == 0 or q == INF:
         return top
@@ -46,7 +47,7 @@ def norm_gradient(u: Array, q: float) -> Array:
 
 
 def declared_norm(u: Any, q: float) -> Any:
-    """‖u‖_q for the modeller: exact cones, also for irrational q."""
+    """‖u‖_q as a CVXPY expression: exact cones, also for irrational q."""
     import cvxpy as cp
 
     if q in (1, INF):
@@ -56,7 +57,7 @@ def declared_norm(u: Any, q: float) -> Any:
 
 
 def declared_quadratic(u: Any, theta: Any) -> tuple[Any, list]:
-    """½ Σ u_m²/θ_m, θ ≥ 0, for the modeller: one rotated cone per kernel."""
+    """½ Σ u_m²/θ_m, θ ≥ 0, in CVXPY: (expression, [one rotated cone per kernel])."""
     import cvxpy as cp
 
     s = cp.Variable(u.shape)
@@ -89,19 +90,24 @@ def increasing_root(
 def newton_root(
     function: Callable[[Array], tuple[Array, Array]], low: Array, high: Array
 ) -> Array:
-    """The same from values and slopes: Newton, halving where it leaves the bracket.
+    """The same from values and slopes: Newton, safeguarded by halving the bracket.
 
-    It starts from below: where the function is concave it never overshoots.
+    It starts from below. It halves where a Newton step would leave the bracket, or is
+    more than half as long as the last step but one: Newton alone may run in cycles.
     """
     low, high = np.array(low, float), np.array(high, float)
-    x = low.copy()
+    x, before, last = low, np.asarray(INF), np.asarray(INF)
     for _ in range(200):
         value, slope = function(x)
         high, low = np.where(value > 0, x, high), np.where(value > 0, low, x)
+        close = 1e-13 * np.abs(x)
         with np.errstate(all="ignore"):
             new = x - value / slope
-        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        still = (np.abs(new - x) > 1e-13 * np.abs(x)) & (low < high) & (value != 0)
+        good = (new >= low) & (new <= high)
+        good &= 2 * np.abs(new - x) <= np.maximum(before, close)
+        new = np.where(good, new, 0.5 * (low + high))
+        before, last = last, np.abs(new - x)
+        still = (last > close) & (low < high) & (value != 0)
         x = new
         if not np.any(still):
             break
@@ -143,14 +149,14 @@ def positive_root(function: Callable[[float], float], top: float) -> float:
 
 
 def prox_norm(
-    u: Array, step: Array, q: float, slope: Callable[[float], float]
+    u: Array, step: Array | float, q: float, slope: Callable[[float], float]
 ) -> Array:
     """argmin φ(‖z‖_q) + Σ (z − u)²/(2 step), where slope = φ'.
 
     Stationarity is z + step λ z^(q−1) = u with λ = φ'(N) N^(1−q), N = ‖z‖_q. Where
-    φ'(N) N^(1−q) does not decrease, ‖z(λ(N))‖_q − N decreases and has one root. That
-    is q ≤ 2 for squares; elsewhere Moreau's identity leads to the dual exponent.
+    φ'(N) N^(1−q) does not decrease, ‖z(λ(N))‖_q − N decreases and has one root.
     """
+    step = np.broadcast_to(np.asarray(step, float), u.shape)
     top = norm(u, q)
     if top == 0:
         return np.zeros_like(u)
@@ -162,20 +168,37 @@ def prox_norm(
     return at(N) if N > 0 else np.zeros_like(u)
 
 
-def prox_norm_slope(
-    z: Array, step: Array, q: float, slope: float, curve: float
+def prox_power(
+    u: Array, step: Array | float, q: float, k: float = 2.0, c: float = 1.0
 ) -> Array:
-    """∂z/∂u of z = prox_norm(u) over z > 0, from z: (I + step ∇²φ(‖z‖_q))⁻¹.
+    """argmin (c/k)‖z‖_q^k + Σ (z − u)²/(2 step).
 
-    slope = φ'(N), curve = φ''(N). The Hessian is a diagonal and a rank-one term.
+    For q ≤ k by `prox_norm`. Else by Moreau's identity in the metric of the steps,
+    u − step · prox of the dual at u/step: the dual has q* < k*.
+    """
+    if q <= k:
+        return prox_norm(u, step, q, lambda N: c * N ** (k - 1))
+    step, dual = np.asarray(step, float), dual_exponent(q)
+    slope = lambda N: (N / c) ** (1 / (k - 1))  # noqa: E731  # of the dual
+    return u - step * prox_norm(u / step, 1 / step, dual, slope)
+
+
+def prox_power_slope(
+    z: Array, step: Array | float, q: float, k: float = 2.0, c: float = 1.0
+) -> Array:
+    """∂z/∂u over z > 0, from z = prox_power(u) itself: (I + step ∇²(c/k)‖z‖_q^k)⁻¹.
+
+    The Hessian is a diagonal and a rank-one term.
     """
     used = z > 0
     if not np.any(used):
         return np.zeros((0, 0))
     N = norm(z, q)
-    x, step = np.maximum(z[used] / N, 1e-100), step[used]  # x^(q−2) stays finite
-    bend = slope * (q - 1) / N
+    x = np.maximum(z[used] / N, 1e-100)  # x^(q−2) stays finite
+    step = np.broadcast_to(np.asarray(step, float), z.shape)[used]
+    first, second = c * N ** (k - 1), c * (k - 1) * N ** (k - 2)  # derivatives in N
+    bend = first * (q - 1) / N
     outer, inverse = x ** (q - 1), 1 / (1 + step * bend * x ** (q - 2))
     left = inverse * step * outer
-    rank = (curve - bend) / (1 + (curve - bend) * float(outer @ left))
+    rank = (second - bend) / (1 + (second - bend) * float(outer @ left))
     return np.diag(inverse) - rank * np.outer(left, inverse * outer)

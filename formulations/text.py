@@ -20,7 +20,24 @@ ALIASES = {"lp": "LpNorm", "l1": "BlockL1"}
 
 
 def formulation_from(given: Any, p: float | None = None) -> Formulation:
-    """A formulation from an instance or text; p replaces its field p."""
+    """A formulation from an instance or from text.
+
+    Parameters
+    ----------
+    given : Formulation or str
+        Text such as "lp:p=2" or "LpNorm(p=2)".
+    p : float, optional
+        Replaces the field p.
+
+    Returns
+    -------
+    Formulation
+
+    Raises
+    ------
+    ValueError
+        Where the text cannot be read, or there is no field p.
+    """
     made = read_formulation(given) if isinstance(given, str) else given
     if p is None:
         return made

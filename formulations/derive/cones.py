@@ -43,6 +43,8 @@ ATTEMPTS: tuple[tuple[float, float, dict[str, Any]], ...] = (
 
 @dataclass
 class Solution:
+    """What Clarabel found: status, z, its multipliers y, and how far off they are."""
+
     status: str
     z: Array
     y: Array
@@ -125,6 +127,7 @@ class Cones:
         return self.solve(self.q, row=self.unit_rows(), rhs=x)
 
     def cost(self, gx: Any, gt: Any = 0.0) -> Array:
+        """A linear term: gx on the columns of x, gt on those of t, 0 elsewhere."""
         q = np.zeros(self.A.shape[1])
         q[self.x] = np.ravel(gx)
         q[self.t] = gt

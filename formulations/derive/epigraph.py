@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -34,10 +35,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .cones import Block, Cones, Solution
+from .cones import Array, Block, Cones, Solution
 from .sorted_sums import UNSETTLED, Ordered, in_order
-
-Array = np.ndarray
 
 
 class DerivationError(RuntimeError):
@@ -52,23 +51,29 @@ def split(declared: Any) -> tuple[Any, list]:
     return declared, []
 
 
+@dataclass(eq=False)
 class Epigraph:
-    """What is declared by ``declare(x)``, x of the given shape, in conic form.
+    """What is declared by ``declare(x)``, in conic form; compiled when first needed.
 
-    heights: how many functions of x there are (n for a loss, one per sample).
+    Parameters
+    ----------
+    declare : callable
+        Takes a CVXPY expression x and returns h(x), or (h(x), [constraints]).
+    shape : tuple of int
+        The shape of x.
+    heights : int
+        How many functions of x there are (n for a loss, one per sample).
+    nonneg : bool
+        Whether x ≥ 0.
+    what : str
+        What errors call the declaration.
     """
 
-    def __init__(
-        self,
-        declare: Callable,
-        shape: tuple[int, ...],
-        *,
-        heights: int = 1,
-        nonneg: bool = False,
-        what: str = "the declaration",
-    ):
-        self.declare, self.shape, self.heights = declare, shape, heights
-        self.nonneg, self.what = nonneg, what
+    declare: Callable
+    shape: tuple[int, ...]
+    heights: int = 1
+    nonneg: bool = False
+    what: str = "the declaration"
 
     def _compile(self, epigraph: bool, ordered: bool = False) -> Cones:
         import cvxpy as cp
@@ -115,9 +120,7 @@ class Epigraph:
             b=np.asarray(data["b"], float),
             blocks=list(_blocks(data["dims"], self.what)),
             x=columns[plain.id] + np.arange(size),
-            t=columns[t.id] + np.arange(self.heights)
-            if epigraph
-            else np.array([], int),
+            t=columns.get(t.id, 0) + np.arange(self.heights * epigraph),
             offset=offset,
         )
         return Ordered.of(cones, columns[s.id] + np.arange(size)) if ordered else cones
@@ -176,8 +179,8 @@ class Epigraph:
         if all(in_order(node, x, x) is node for node in (expression, *constraints)):
             return {}
         forms = {
-            "total": self._compile(False, True),
-            "cones": self._compile(True, True),
+            "total": self._compile(epigraph=False, ordered=True),
+            "cones": self._compile(epigraph=True, ordered=True),
         }
         return {name: form for name, form in forms.items() if isinstance(form, Ordered)}
 
@@ -273,6 +276,7 @@ class Epigraph:
         return np.array([cones.q @ z + 0.5 * z @ (cones.P @ z) + cones.offset])
 
     def subgradient(self, x: Array) -> Array:
+        """One subgradient of Σh at x: the multipliers of "x is given"."""
         point = np.ravel(x).astype(float)
         _, solution = self._asked("total", lambda form: form.at(point))
         self._trust(solution, "its subgradient")

@@ -26,17 +26,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .cones import Cones, Solution, unit_rows
+from .cones import Array, Cones, Solution, unit_rows
 
-Array = np.ndarray
-ROUNDS = 20
+MAX_ORDERS = 20  # orders to try; one to three are usual
 NOISE = 1e-9  # by how much sums of slopes may be above those of λ, relatively
 UNSETTLED = "Unsettled"
 
 
 def in_order(node: Any, x: Any, s: Any) -> Any:
     """A tree of CVXPY with its sorted sums over x replaced by sums over s."""
-    lam = _prices(node, x)
+    lam = _coefficients(node, x)
     if lam is not None:
         return lam @ s
     parts = [in_order(part, x, s) for part in node.args]
@@ -44,7 +43,7 @@ def in_order(node: Any, x: Any, s: Any) -> Any:
     return node if same else node.copy(parts)
 
 
-def _prices(node: Any, x: Any) -> Array | None:
+def _coefficients(node: Any, x: Any) -> Array | None:
     """λ, decreasing, where a node is Σ λ_i x_(i)."""
     import cvxpy as cp
 
@@ -69,6 +68,7 @@ class Ordered(Cones):
 
     @classmethod
     def of(cls, cones: Cones, s: Array) -> Ordered:
+        """The cones of F(u, s), with the chain s_1 ≥ … ≥ s_M ≥ 0 below them."""
         M, n = len(s), cones.A.shape[1]
         falls = sp.diags([-np.ones(M), np.ones(M - 1)], [0, 1], shape=(M, M))
         chain = sp.csc_matrix(falls @ unit_rows(s, n))
@@ -84,7 +84,7 @@ class Ordered(Cones):
         row = sp.csc_matrix((0, n)) if row is None else row
         rhs = np.zeros(0) if rhs is None else rhs
         order = np.argsort((q - row.T @ rhs)[self.x], kind="stable")
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ORDERS):
             linked = sp.vstack([row, self._link(sp.identity(M, format="csr")[order])])
             zeros = np.append(rhs, np.zeros(M))
             found = super().solve(q, P, linked, zeros, b)

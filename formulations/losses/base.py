@@ -17,6 +17,7 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
     pointwise()         V and ∂V at one sample, compiled (pointwise.py), V Lipschitz
     margins(y)          Δ (n, k) with V = max_j (f_j + Δ_j) − f_y, where it is that
+    kinds(y)            which of these it has: what solvers ask for
 
 `smoothness` is a Lipschitz constant of ∂V, where there is one. A loss that is
 `twice_differentiable`, with V*' infinite at the ends of its domain (or no ends), gives
@@ -24,13 +25,13 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     inverse(a, y)       the f with V'(f, y_i) = a_i
     root(a, y)          R with R Rᵀ = V''(f, y_i) there: (n,) or (n, k, k)
 
-Guarantee: the contract suite checks every closed form against its declaration.
+Guarantee: the contract tests check every closed form against its declaration.
 Reference: the conjugates are those of Kloft et al. (2011), table 4, derived anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
@@ -38,13 +39,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from ..base import stated
+from ..derive.declaration import Keyed
 from ..derive.epigraph import Epigraph, split
-from ..norms import increasing_root, newton_root
+from ..norms import INF, increasing_root, newton_root
 from .domains import Array, Box, Projected, Simplex
 from .labels import LABELS
 
-INF = float("inf")
 EDGE = 4e-16  # how far rounding may carry a dual variable past the end of its interval
+INSIDE = 1 - 1e-9  # slopes at infinity are derived to about 1e-9: stay inside them
 
 
 class Quadratic(NamedTuple):
@@ -57,49 +60,189 @@ class Quadratic(NamedTuple):
     high: Array
 
     def free(self, alpha: Array, room: float = 0.0) -> Array:
-        """The coordinates off their bounds and kinks, by more than the room."""
+        """The coordinates farther than `room` from their bounds and kinks."""
         inside = (alpha > self.low + room) & (alpha < self.high - room)
         return np.flatnonzero(inside & ((np.abs(alpha) > room) | (self.kink == 0)))
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A convex loss V(f, y); its fields are its parameters."""
+    """A convex loss V(f, y), declared by `expression`.
 
-    labels: ClassVar[str] = "real"  # binary (−1/+1), real, ones, or classes (0 … k−1)
-    exact: ClassVar[bool] = False  # closed forms good to a few units of rounding
-    listed: ClassVar[bool] = True  # False: a helper, not offered by name
+    To make one, write a subclass that is a frozen dataclass. Its fields are its
+    parameters. Only `expression` is needed: every other method is derived from it, or
+    says that there is no such thing (None, or TypeError).
+
+    Attributes
+    ----------
+    labels : {"real", "binary", "ones", "classes"}
+        What y holds: numbers, −1/+1, only ones, or classes 0 … k−1.
+    exact : bool
+        Whether value and conjugate are closed forms, good to a few units of rounding.
+    listed : bool
+        Whether it is offered to users by name.
+    bias_allowed : bool
+        Whether a problem with this loss may have a bias.
+    smoothness : float or None
+        A Lipschitz constant of ∂V, where there is one.
+    twice_differentiable : bool
+        Whether `inverse` and `root` exist.
+    compiled : tuple of str
+        The name of its function in pointwise.py, then the field that is its parameter
+        if it has one; empty where V is not Lipschitz.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class SquaredHinge(Loss):
+    ...     labels = "binary"
+    ...     def expression(self, f, y):
+    ...         return cp.square(cp.pos(1 - cp.multiply(y, f)))
+    """
+
+    labels: ClassVar[str] = "real"
+    exact: ClassVar[bool] = False
+    listed: ClassVar[bool] = True
     bias_allowed: ClassVar[bool] = True
     smoothness: ClassVar[float | None] = None
     twice_differentiable: ClassVar[bool] = False
+    compiled: ClassVar[tuple[str, ...]] = ()
 
     def expression(self, f: Any, y: Array) -> Any:
-        """THE declaration: n convex expressions, one per sample."""
+        """V(f, y) as a CVXPY expression: THE declaration.
+
+        Parameters
+        ----------
+        f : cvxpy.Expression
+            Predictions of shape (n,), or (n, k) for classes.
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        cvxpy.Expression or tuple
+            n convex expressions, one per sample, or (expressions, [constraints]).
+        """
         raise TypeError(f"{type(self).__name__} declares no expression(f, y)")
 
     @property
     def name(self) -> str:
+        """The name that a Problem takes, such as "hinge".
+
+        Returns
+        -------
+        str
+        """
         return snake_case(type(self).__name__)
 
     def outputs(self, y: Array) -> int | None:
-        """k for vector predictions (n, k); None for plain ones (n,)."""
+        """The number of outputs of a prediction.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        int or None
+            k for vector predictions (n, k); None for plain ones (n,).
+        """
         return int(np.max(y)) + 1 if self.labels == "classes" else None
 
     def shape(self, y: Array) -> tuple[int, ...]:
+        """The shape of predictions and of dual variables.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        tuple of int
+            (n,) or (n, k).
+        """
         k = self.outputs(y)
         return (len(y),) if k is None else (len(y), k)
 
     def validate(self, y: Array) -> Array:
-        """y in the form the loss needs, or a sentence that says what is wrong."""
+        """Check the labels.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels in the form that the loss needs.
+
+        Raises
+        ------
+        ValueError
+            With a sentence that says what is wrong.
+        """
         return LABELS[self.labels](np.asarray(y), self.name)
 
+    def key(self) -> Hashable:
+        """What compiled programs are stored under: the loss itself.
+
+        Returns
+        -------
+        Hashable
+        """
+        return self
+
     def epigraph(self, y: Array) -> Epigraph:
-        return epigraph_of(self, y.tobytes(), y.dtype.str)
+        """The conic epigraph of the declaration for these labels, one for each key.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        Epigraph
+        """
+        found = epigraph_of(Keyed(self.key(), self), y.tobytes(), y.dtype.str)
+        # Compiled when first needed, by the loss that needs it (see Formulation).
+        found.declare = lambda f: self.expression(f, y)
+        return found
 
     def value(self, f: Array, y: Array) -> Array:
+        """V(f_i, y_i).
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,) or (n, k)
+            Predictions.
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return self.epigraph(y).value(f)
 
     def conjugate(self, a: Array, y: Array) -> Array:
+        """V*(a_i, y_i) = sup over f of ⟨a_i, f⟩ − V(f, y_i).
+
+        Parameters
+        ----------
+        a : ndarray of shape (n,) or (n, k)
+            Slopes.
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Infinite outside the domain.
+        """
         domain = self.domain(y)
         if not isinstance(domain, Box):
             return self.epigraph(y).conjugate(a)
@@ -108,29 +251,120 @@ class Loss:
         return np.where(outside, INF, self.epigraph(y).conjugate(inside))
 
     def gradient(self, f: Array, y: Array) -> Array:
+        """One subgradient of V(·, y_i) at f_i.
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,) or (n, k)
+            Predictions.
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of the shape of f
+        """
         return self.epigraph(y).subgradient(f)
 
     def prox(self, f: Array, y: Array, step: Array | float) -> Array:
+        """argmin over z of V(z, y_i) + ‖z − f_i‖²/(2 step_i).
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,) or (n, k)
+            Predictions.
+        y : ndarray of shape (n,)
+            Labels.
+        step : float or ndarray of shape (n,)
+            One step for all samples, or one for each; positive.
+
+        Returns
+        -------
+        ndarray of the shape of f
+        """
         return self.epigraph(y).prox(f, per_sample(step, f))
 
     def curvature(self, f: Array, y: Array) -> Array:
+        """V''(f_i, y_i), for one output.
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,)
+            Predictions.
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         raise TypeError(f"the {self.name} loss states no V''")
 
     def inverse(self, a: Array, y: Array) -> Array:
-        raise TypeError(
-            f"the {self.name} loss is not twice differentiable: V' has no inverse"
-        )
+        """The f with V'(f, y_i) = a_i, for losses that are twice differentiable.
+
+        Parameters
+        ----------
+        a : ndarray of shape (n,) or (n, k)
+            Slopes inside the domain.
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of the shape of a
+        """
+        raise TypeError(f"the {self.name} loss states no inverse of V'")
 
     def root(self, a: Array, y: Array) -> Array:
-        raise TypeError(
-            f"the {self.name} loss is not twice differentiable: V'' may vanish"
-        )
+        """R with R Rᵀ = V''(f, y_i) at f = inverse(a, y).
+
+        Parameters
+        ----------
+        a : ndarray of shape (n,) or (n, k)
+            Slopes inside the domain.
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k, k)
+        """
+        raise TypeError(f"the {self.name} loss states no root of V''")
 
     def domain(self, y: Array) -> Box | Simplex | Projected:
-        return derived_domain(self, y.tobytes(), y.dtype.str)
+        """The domain of V*, which contains 0.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        Box, Simplex or Projected
+            Knows how to bring dual variables back into it.
+        """
+        if self.outputs(y) is not None:
+            return Projected(_membership(self, y))
+        return derived_domain(Keyed(self.key(), self), y.tobytes(), y.dtype.str)
 
     def best_bias(self, f: Array, y: Array, C: Array) -> Any:
-        """The b that minimizes Σ C_i V(f_i + b, y_i): the best bias for given f."""
+        """The b that minimizes Σ C_i V(f_i + b, y_i).
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,) or (n, k)
+            Predictions without a bias.
+        y : ndarray of shape (n,)
+            Labels.
+        C : ndarray of shape (n,)
+            The weight of each sample.
+
+        Returns
+        -------
+        float or ndarray of shape (k,)
+        """
         total = lambda b: float(C @ self.value(f + b, y))  # noqa: E731
         if self.outputs(y) is not None:
             return minimize_in_space(self, f, y, C)
@@ -150,37 +384,78 @@ class Loss:
         return float(min(nearby, key=total))
 
     def quadratic(self, y: Array, C: Array) -> Quadratic | None:
-        """The dual of a support vector machine with this loss; None: not quadratic."""
-        return None
+        """C V*(−α/C) as a quadratic: the dual that SVM solvers need.
 
-    def pointwise(self) -> tuple[Callable, float] | None:
-        """V and a subgradient at one sample, compiled, and its parameter; None: none.
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+        C : ndarray of shape (n,)
+            The weight of each sample.
 
-        For Lipschitz losses: what a stochastic solver needs. See pointwise.py.
+        Returns
+        -------
+        Quadratic or None
+            None: it is not quadratic.
         """
         return None
 
+    def pointwise(self) -> tuple[Callable, float] | None:
+        """V and a subgradient at one sample, compiled: for stochastic solvers.
+
+        Returns
+        -------
+        tuple or None
+            A function of pointwise.py and its parameter. None: there is none.
+        """
+        if not self.compiled:
+            return None
+        from . import pointwise
+
+        name, *parameter = self.compiled
+        value = getattr(self, parameter[0]) if parameter else 0.0
+        return getattr(pointwise, name), value
+
     def margins(self, y: Array) -> Array | None:
-        """Δ of V = max_j (f_j + Δ_j) − f_y: what class j must stay below; None: no."""
+        """Δ of V = max_j (f_j + Δ_j) − f_y: how far class j must stay below class y.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n, k) or None
+            None: V is not of this form.
+        """
         return None
 
     def kinds(self, y: Array) -> set[str]:
         """What solvers may ask for: its name, "any", and what it states.
 
-        smooth: a Lipschitz gradient; quadratic: a quadratic dual; machine: that, or
-        the same with k outputs (margins); pointwise: Lipschitz, with a compiled
-        subgradient at one sample; twice_differentiable: with one output
+        "smooth" has a Lipschitz gradient. "quadratic" has a quadratic dual. "machine"
+        has that, or margins: an SVM solver exists. "pointwise" is Lipschitz, with a
+        compiled subgradient at one sample. "twice_differentiable" has `inverse` and
+        `root`, and one output.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        set of str
         """
         quadratic = self.quadratic(y, np.ones(len(y))) is not None
-        stated = {
-            "smooth": self.smoothness is not None,
-            "quadratic": quadratic,
-            "machine": quadratic or self.margins(y) is not None,
-            "pointwise": self.pointwise() is not None,
-            "twice_differentiable": self.twice_differentiable
-            and len(self.shape(y)) == 1,
-        }
-        return {self.name, "any", *(kind for kind, holds in stated.items() if holds)}
+        return {self.name, "any"} | stated(
+            smooth=self.smoothness is not None,
+            quadratic=quadratic,
+            machine=quadratic or self.margins(y) is not None,
+            pointwise=bool(self.compiled),
+            twice_differentiable=self.twice_differentiable and self.outputs(y) is None,
+        )
 
     def _quadratic(self, y: Array, C: Array, kink: float, ridge: Array) -> Quadratic:
         domain = self.domain(y)
@@ -190,7 +465,12 @@ class Loss:
 
     @classmethod
     def examples(cls) -> list[Loss]:
-        """The instances on which the contract suite tries this loss."""
+        """The instances on which the contract tests try this loss.
+
+        Returns
+        -------
+        list of Loss
+        """
         return [cls()]
 
 
@@ -201,12 +481,8 @@ def minimize_on_line(total: Callable[[float], float]) -> float:
         if min(total(-2 * reach), total(2 * reach)) >= min(total(-reach), total(reach)):
             break
         reach *= 2
-    found = minimize_scalar(
-        total,
-        bounds=(-2 * reach, 2 * reach),
-        method="bounded",
-        options={"xatol": 1e-13},
-    )
+    ends, sharp = (-2 * reach, 2 * reach), {"xatol": 1e-13}
+    found = minimize_scalar(total, bounds=ends, method="bounded", options=sharp)
     return float(found.x) if found.fun < total(0.0) else 0.0
 
 
@@ -231,6 +507,7 @@ def per_sample(step: Array | float, f: Array) -> Array:
 
 
 def snake_case(name: str) -> str:
+    """EpsInsensitive becomes eps_insensitive."""
     return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
 
@@ -245,37 +522,32 @@ def minimize_in_space(loss: Loss, f: Array, y: Array, C: Array) -> Array:
     return np.zeros(f.shape[1]) if b.value is None else np.array(b.value)
 
 
-@lru_cache(maxsize=64)
-def epigraph_of(loss: Loss, y_bytes: bytes, dtype: str) -> Epigraph:
-    y = np.frombuffer(y_bytes, dtype=dtype)
-    return Epigraph(
-        lambda f: loss.expression(f, y),
-        loss.shape(y),
-        heights=len(y),
-        what=f"loss {loss.name!r}",
-    )
+def _compiled(loss: Loss, y: Array) -> Epigraph:
+    declare = lambda f: loss.expression(f, y)  # noqa: E731
+    what = f"loss {loss.name!r}"
+    return Epigraph(declare, loss.shape(y), heights=len(y), what=what)
 
 
 @lru_cache(maxsize=64)
-def derived_domain(loss: Loss, y_bytes: bytes, dtype: str) -> Box | Projected:
+def epigraph_of(loss: Keyed, y_bytes: bytes, dtype: str) -> Epigraph:
+    """The epigraph of a loss for some labels, one for each key."""
+    return _compiled(loss.owner, np.frombuffer(y_bytes, dtype))
+
+
+@lru_cache(maxsize=64)
+def derived_domain(loss: Keyed, y_bytes: bytes, dtype: str) -> Box:
     """[−V^∞(−1), V^∞(1)] for each distinct label: the slopes of V at infinity."""
-    y = np.frombuffer(y_bytes, dtype=dtype)
-    if loss.outputs(y) is not None:
-        return Projected(_membership(loss, y))
-    distinct, place = np.unique(y, return_inverse=True)
+    distinct, place = np.unique(np.frombuffer(y_bytes, dtype), return_inverse=True)
     ends = np.empty((2, len(distinct)))
     for i, label in enumerate(distinct):
-        one = np.array([label])
-        growth = epigraph_of(loss, one.tobytes(), dtype).slope_at_infinity
-        low, high = growth(-np.ones(1)), growth(np.ones(1))
-        ends[:, i] = -low, high
+        growth = _compiled(loss.owner, np.array([label])).slope_at_infinity
+        ends[:, i] = -growth(-np.ones(1)), growth(np.ones(1))
     if np.any(ends[0] > 1e-9) or np.any(ends[1] < -1e-9):
         raise ValueError(
-            f"loss {loss.name!r} is not bounded below: its slopes at infinity are "
-            f"{ends[0].max():.3g} and {ends[1].min():.3g}; a loss must stop falling"
+            f"loss {loss.owner.name!r} is not bounded below: its slopes at infinity "
+            f"are {ends[0].max():.3g} and {ends[1].min():.3g}; a loss must stop falling"
         )
-    # Interior-point values are sharp to about 1e-9: the safe side is inside.
-    low, high = np.minimum(ends[0], 0) * (1 - 1e-9), np.maximum(ends[1], 0) * (1 - 1e-9)
+    low, high = np.minimum(ends[0], 0) * INSIDE, np.maximum(ends[1], 0) * INSIDE
     return Box(low[place], high[place])
 
 

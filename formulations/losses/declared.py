@@ -6,35 +6,75 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..base import by_name
-from .base import Loss, derived_domain, epigraph_of
+from ..derive.declaration import Declaration
+from .base import Loss
 from .domains import Array
 
 
 @dataclass(frozen=True)
-class DeclaredLoss(Loss):
-    """A loss that is nothing but a function of (f, y)."""
+class DeclaredLoss(Declaration, Loss):
+    """A loss that is nothing but a function of (f, y).
+
+    Parameters
+    ----------
+    function : callable
+        Takes predictions f, a CVXPY expression, and labels y, and returns n convex
+        expressions, one per sample.
+    kind : {"real", "binary", "classes", "ones"}
+        What the labels are.
+    """
 
     function: Callable[[Any, Array], Any]
     kind: str = "real"
     listed: ClassVar[bool] = False
 
     def expression(self, f: Any, y: Array) -> Any:
+        """V(f, y), as the function declares it.
+
+        Parameters
+        ----------
+        f : cvxpy.Expression
+            Predictions of shape (n,) or (n, k).
+        y : ndarray of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        cvxpy.Expression or tuple
+            n expressions, or (expressions, [constraints]).
+        """
         return self.function(f, y)
 
     @property
     def labels(self) -> str:  # type: ignore[override]
+        """What the labels are: the field `kind`.
+
+        Returns
+        -------
+        str
+        """
         return self.kind
 
-    @property
-    def name(self) -> str:
-        return getattr(self.function, "__name__", "declared")
-
     def validate(self, y: Array) -> Array:
-        """Labels as for every loss; the declaration is compiled afresh and checked."""
+        """Check labels as every loss does, and the declaration for these labels.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels in the form that the loss needs.
+
+        Raises
+        ------
+        ValueError
+            With a sentence that says what is wrong.
+        """
         y = super().validate(y)
-        epigraph_of.cache_clear()  # what the function refers to may have changed
-        derived_domain.cache_clear()
+        self.read_again()
         self.epigraph(y).cones  # noqa: B018  # DCP, shape and type are checked here
         self.domain(y)
         return y
@@ -42,17 +82,34 @@ class DeclaredLoss(Loss):
     def __repr__(self) -> str:
         return f"loss {self.name!r}"
 
-    def __reduce__(self) -> tuple:
-        parts = (self.function, self.kind)
-        return by_name(self, self.function, DeclaredLoss, *parts)
-
 
 def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
-    """Make a loss of one function of (f, y): n convex CVXPY expressions.
+    """Make a loss of one function of (f, y).
 
-    labels says what y holds: "real" numbers (the default), "binary" −1/+1, or "classes"
-    0 … k−1, and then f is (n, k).
+    Its values may depend on variables outside the function. When one of them changes,
+    the next Problem sees it. They must not depend on files, clocks or random numbers.
 
+    Parameters
+    ----------
+    function : callable, optional
+        Takes predictions f, a CVXPY expression, and labels y, and returns n convex
+        CVXPY expressions, one per sample, or (expressions, [constraints]). Without it,
+        a decorator is returned.
+    labels : {"real", "binary", "classes"}
+        What y holds: numbers, −1/+1, or 0 … k−1; then f has the shape (n, k).
+
+    Returns
+    -------
+    DeclaredLoss or callable
+        The loss, or a decorator that makes one.
+
+    Raises
+    ------
+    ValueError
+        Where something else than a function, or another kind of labels is given.
+
+    Examples
+    --------
     >>> @loss(labels="binary")
     ... def squared_hinge(f, y): return cp.square(cp.pos(1 - cp.multiply(y, f)))
     """
@@ -66,5 +123,15 @@ def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
 
 
 def stripped_loss(given: Loss) -> DeclaredLoss:
-    """The same declaration with every closed form deleted."""
+    """The same declaration with every closed form deleted: for comparisons.
+
+    Parameters
+    ----------
+    given : Loss
+        Any loss.
+
+    Returns
+    -------
+    DeclaredLoss
+    """
     return DeclaredLoss(given.expression, given.labels)

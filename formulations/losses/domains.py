@@ -19,19 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from ..norms import increasing_root
+from ..norms import Array, increasing_root
 
-Array = np.ndarray
 EPS = 2.0**-52
+LARGEST = 2**53  # integers up to here are floats, exactly
 
 
 def grid_of(alpha: Array) -> float:
     """A power of two on which alpha is made of 50-bit integers: room for 53."""
     top = float(np.max(np.abs(alpha), initial=0.0))
     return float(np.exp2(np.floor(np.log2(top)) - 49)) if top > 0 else 1.0
-
-
-LARGEST = 2**53  # integers up to here are floats, exactly
 
 
 def integer_sum(k: Array) -> int:
@@ -41,7 +38,13 @@ def integer_sum(k: Array) -> int:
 
 @dataclass(frozen=True)
 class Box:
-    """low_i ≤ −α_i/C_i ≤ high_i, one interval per sample (ends may be infinite)."""
+    """low_i ≤ −α_i/C_i ≤ high_i, one interval per sample.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n,)
+        The ends of the intervals, which may be infinite.
+    """
 
     low: Array
     high: Array
@@ -56,12 +59,13 @@ class Box:
         return -C * self.high, -C * self.low
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """A feasible point near α: clipped, and then balanced if there is a bias."""
         low, high = self.ends(C)
         alpha = np.clip(alpha, low, high)
         if not bias or not np.any(alpha):
             return alpha
         plus, minus = np.sum(alpha[alpha > 0]), -np.sum(alpha[alpha < 0])
-        if abs(plus - minus) <= len(alpha) * 2.0**-52 * plus:  # as balanced as floats
+        if abs(plus - minus) <= len(alpha) * EPS * plus:  # as balanced as floats
             return alpha
         fixed = np.any(low > 0) or np.any(high < 0)  # 0 is not in it: no rescaling
         if fixed or min(plus, minus) < 0.5 * max(plus, minus):
@@ -76,6 +80,7 @@ class Box:
         return min(_room(high - alpha, step), _room(alpha - low, -step))
 
     def exact(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """The same on a dyadic grid: feasible, and Σα = 0, as real numbers."""
         alpha = self.restore(alpha, C, bias)
         if not np.any(alpha):
             return alpha
@@ -133,6 +138,13 @@ class Simplex:
 
     α_i = C_i (e_{y_i} − g_i): sample i moves mass from its own class to others. With
     F_jl the mass moved from class j to class l, Σα_i = 0 says that F is a circulation.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        The class of each sample.
+    k : int
+        The number of classes.
     """
 
     y: Array
@@ -154,6 +166,7 @@ class Simplex:
         return _room(self.mass(alpha, C), step)
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """A feasible point near α: projected, and balanced if there is a bias."""
         C = np.broadcast_to(C, self.y.shape)
         mass, rows = self.mass(alpha, C), np.arange(len(self.y))
         off = np.abs(np.sum(alpha, axis=1)) > EPS * self.k * C
@@ -179,6 +192,7 @@ class Simplex:
         return flow
 
     def exact(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """The same on a dyadic grid: feasible, and Σα = 0, as real numbers."""
         C = np.broadcast_to(np.asarray(C, float), self.y.shape)
         alpha = self.restore(alpha, C, bias)
         if not np.any(alpha):
@@ -219,14 +233,19 @@ class Simplex:
 class Projected:
     """Any domain, known only through cones: the nearest feasible point by a program.
 
-    membership(α, C) gives the CVXPY constraints "−α_i/C_i in the domain". What comes
-    back is feasible to the accuracy of the solver, which is why `exact` proves nothing
-    here and certificates of such losses say so.
+    What comes back is feasible to the accuracy of the solver. So `exact` proves nothing
+    here, and certificates of such losses say so.
+
+    Parameters
+    ----------
+    membership : callable
+        Takes α and C and gives the CVXPY constraints "−α_i/C_i in the domain".
     """
 
     membership: Callable[[Any, Array], list]
 
     def restore(self, alpha: Array, C: Array, bias: bool) -> Array:
+        """The nearest feasible point, by a conic program."""
         import cvxpy as cp
 
         point = cp.Variable(alpha.shape)
@@ -236,7 +255,7 @@ class Projected:
         nearest = cp.Problem(cp.Minimize(cp.sum_squares(point - alpha)), constraints)
         nearest.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10)
         found = np.zeros_like(alpha) if point.value is None else np.array(point.value)
-        return found * (1 - 1e-9)  # a hair inside: 0 belongs to the domain
+        return found * (1 - 1e-9)  # just inside: 0 belongs to the domain
 
     exact = restore
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from .domains import Array, Simplex, project_simplex
 
 
 def one_hot(y: Array, k: int) -> Array:
+    """The rows e_y of the identity."""
     return np.eye(k)[y]
 
 
@@ -28,42 +28,44 @@ class MulticlassHinge(Loss):
 
     labels: ClassVar[str] = "classes"
     exact: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("multiclass_hinge",)
 
     def expression(self, f: Any, y: Array) -> Any:
+        """max_j (f_j + [j ≠ y]) − f_y as a CVXPY expression."""
         import cvxpy as cp
 
         Y = one_hot(y, f.shape[1])
         return cp.max(f + 1 - Y, axis=1) - cp.sum(cp.multiply(Y, f), axis=1)
 
     def value(self, f: Array, y: Array) -> Array:
+        """max_j (f_j + [j ≠ y]) − f_y."""
         rows = np.arange(len(y))
         rivals = f + 1.0
         rivals[rows, y] = f[rows, y]
         return np.max(rivals, axis=1) - f[rows, y]
 
     def conjugate(self, a: Array, y: Array) -> Array:
+        """a_y for a + e_y in the simplex."""
         return np.where(_in_simplex(a, y), a[np.arange(len(y)), y], INF)
 
     def margins(self, y: Array) -> Array:
+        """[j ≠ y]."""
         return 1.0 - one_hot(y, int(y.max()) + 1)
 
     def gradient(self, f: Array, y: Array) -> Array:
+        """e_j − e_y for a class j that attains the maximum."""
         Y = one_hot(y, f.shape[1])
         winner = np.argmax(f + 1 - Y, axis=1)
         return one_hot(winner, f.shape[1]) - Y
 
     def prox(self, f: Array, y: Array, step: Array | float) -> Array:
-        # Moreau: f/step minus the nearest point of the simplex, with margins inside.
+        """By Moreau: the nearest point of the simplex to f/step plus margins."""
         Y, step = one_hot(y, f.shape[1]), per_sample(step, f)
         g = project_simplex((f + step * Y + 1 - Y) / step, np.ones(len(y)))
         return f + step * (Y - g)
 
-    def pointwise(self) -> tuple[Callable, float]:
-        from .pointwise import multiclass_hinge
-
-        return multiclass_hinge, 0.0
-
     def domain(self, y: Array) -> Simplex:
+        """a + e_y in the simplex."""
         return Simplex(y, int(y.max()) + 1)
 
     def best_bias(self, f: Array, y: Array, C: Array) -> Array:
@@ -91,25 +93,31 @@ class Multinomial(Loss):
     exact: ClassVar[bool] = True
     smoothness: ClassVar[float | None] = 0.5
     twice_differentiable: ClassVar[bool] = True
+    compiled: ClassVar[tuple[str, ...]] = ("multinomial",)
 
     def expression(self, f: Any, y: Array) -> Any:
+        """log Σ_j exp f_j − f_y as a CVXPY expression."""
         import cvxpy as cp
 
         Y = one_hot(y, f.shape[1])
         return cp.log_sum_exp(f, axis=1) - cp.sum(cp.multiply(Y, f), axis=1)
 
     def value(self, f: Array, y: Array) -> Array:
+        """log Σ_j exp f_j − f_y, without overflow."""
         return -log_softmax(f, axis=1)[np.arange(len(y)), y]
 
     def conjugate(self, a: Array, y: Array) -> Array:
+        """Σ g log g for g = a + e_y in the simplex."""
         g = np.clip(a + one_hot(y, a.shape[1]), 0.0, 1.0)
         return np.where(_in_simplex(a, y), np.sum(xlogy(g, g), axis=1), INF)
 
     def gradient(self, f: Array, y: Array) -> Array:
+        """softmax(f) − e_y."""
         return softmax(f, axis=1) - one_hot(y, f.shape[1])
 
     def inverse(self, a: Array, y: Array) -> Array:
-        return np.log(a + one_hot(y, a.shape[1]))  # up to a constant per sample
+        """log(a + e_y), up to a constant per sample."""
+        return np.log(a + one_hot(y, a.shape[1]))
 
     def root(self, a: Array, y: Array) -> Array:
         """diag(g) − g gᵀ = R Rᵀ with R = diag(√g) − g √gᵀ, as Σg = 1."""
@@ -118,12 +126,8 @@ class Multinomial(Loss):
         diagonal = half[:, :, None] * np.eye(a.shape[1])
         return diagonal - g[:, :, None] * half[:, None, :]
 
-    def pointwise(self) -> tuple[Callable, float]:
-        from .pointwise import multinomial
-
-        return multinomial, 0.0
-
     def domain(self, y: Array) -> Simplex:
+        """a + e_y in the simplex."""
         return Simplex(y, int(y.max()) + 1)
 
     def best_bias(self, f: Array, y: Array, C: Array) -> Array:
@@ -164,21 +168,18 @@ class Multinomial(Loss):
         def merit(z: Array) -> Array:
             spread = np.sum((z - target) ** 2, axis=1) / 2
             peak = np.max(z, axis=1)
-            return spread + step[:, 0] * (
-                peak + np.log(np.sum(np.exp(z - peak[:, None]), axis=1))
-            )
+            total = peak + np.log(np.sum(np.exp(z - peak[:, None]), axis=1))
+            return spread + step[:, 0] * total
 
         for _ in range(100):
             g = softmax(z, axis=1)
             residual = z + step * g - target
             inverse = 1 / (1 + step * g)
             left, gd = inverse * residual, inverse * g
-            move = left + (
-                step
-                * gd
-                * np.sum(g * left, axis=1, keepdims=True)
-                / (1 - step * np.sum(g * gd, axis=1, keepdims=True))
-            )
+            # Sherman and Morrison: the Jacobian is diagonal minus a rank-one term.
+            above = np.sum(g * left, axis=1, keepdims=True)
+            below = 1 - step * np.sum(g * gd, axis=1, keepdims=True)
+            move = left + step * gd * above / below
             size, now = np.ones((len(z), 1)), merit(z)
             for _ in range(60):
                 worse = merit(z - size * move) > now + 1e-15 * np.abs(now)

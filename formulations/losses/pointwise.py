@@ -18,6 +18,7 @@ compiled = njit([SIGNATURE], nogil=True, cache=True)
 
 @compiled
 def hinge(f, y, _, g):
+    """max(0, 1 − y f)."""
     short = 1 - y * f[0]
     g[0] = -y if short > 0 else 0.0
     return max(short, 0.0)
@@ -25,6 +26,7 @@ def hinge(f, y, _, g):
 
 @compiled
 def logistic(f, y, _, g):
+    """log(1 + exp(−y f))."""
     margin = y * f[0]
     small = exp(-abs(margin))
     g[0] = -y * (small if margin > 0 else 1.0) / (1 + small)
@@ -33,6 +35,7 @@ def logistic(f, y, _, g):
 
 @compiled
 def eps_insensitive(f, y, eps, g):
+    """max(0, |f − y| − ε)."""
     off = f[0] - y
     g[0] = 0.0 if abs(off) <= eps else (1.0 if off > 0 else -1.0)
     return max(abs(off) - eps, 0.0)
@@ -40,6 +43,7 @@ def eps_insensitive(f, y, eps, g):
 
 @compiled
 def huber(f, y, delta, g):
+    """½r² up to |r| = δ, then δ|r| − ½δ²."""
     off = f[0] - y
     g[0] = min(max(off, -delta), delta)
     inner = min(abs(off), delta)
@@ -48,6 +52,7 @@ def huber(f, y, delta, g):
 
 @compiled
 def quantile(f, y, tau, g):
+    """max(τ r, (τ − 1) r), r = y − f."""
     off = f[0] - y
     g[0] = 0.0 if off == 0 else (1 - tau if off > 0 else -tau)
     return g[0] * off
@@ -55,6 +60,7 @@ def quantile(f, y, tau, g):
 
 @compiled
 def multiclass_hinge(f, y, _, g):
+    """max_j (f_j + [j ≠ y]) − f_y."""
     own = int(y)
     best, top = own, f[own]
     for j in range(len(f)):
@@ -68,6 +74,7 @@ def multiclass_hinge(f, y, _, g):
 
 @compiled
 def multinomial(f, y, _, g):
+    """log Σ_j exp f_j − f_y."""
     top, total = f.max(), 0.0
     for j in range(len(f)):
         g[j] = exp(f[j] - top)

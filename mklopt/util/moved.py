@@ -33,10 +33,15 @@ MODULES = {  # documented in version 0.1, or written into files by it
     "mklopt.trace": "mklopt.run.trace",
 }
 RENAMED = {"mklopt.solvers.wrapper": {"Machine": "machine_for"}}
-NAMES = {  # inside pickled estimators
+NAMES = {  # inside pickled estimators and formulations
     "mklopt.estimators": {
         "Bounds": "mklopt.estimators.base",
         "Decision": "mklopt.estimators.base",
+    },
+    "mklopt.formulations.base": {
+        "Declared": "mklopt.formulations.declared",
+        "Variational": "mklopt.formulations.declared",
+        "_look_up": "mklopt.formulations.derive.declaration",
     },
     "mklopt.kernels": {
         "_Function": "mklopt.kernels.functions",

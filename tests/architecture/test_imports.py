@@ -55,9 +55,7 @@ LATE = {
     "cli": "a command loads what it needs when it runs",
     "judge.exam.pytest_plugin": "pytest loads it at every start",
     "kernels.fitted": "kernels.streaming is made of fitted kernels",
-    "formulations.losses.margin": "pointwise is compiled for stochastic solvers alone",
-    "formulations.losses.multiclass": "pointwise, too",
-    "formulations.losses.residual": "pointwise, too",
+    "formulations.losses.base": "pointwise is compiled for stochastic solvers alone",
     "formulations.mixed_norm": "mixed_prox is compiled for these formulations alone",
 }
 

@@ -1,16 +1,14 @@
-"""Users' own declarations: constants, changed surroundings, and what is refused."""
+"""Users' own regularizers: constants, changed surroundings, and what is refused."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
 import pytest
 
-from mklopt import Problem, certify, formulation, loss, reference
-from mklopt.formulations import Formulation, GroupLasso, LpNorm
-from mklopt.formulations.losses.residual import Huber
+from mklopt import Problem, certify, formulation, reference, variational
+from mklopt.formulations import GroupLasso, LpNorm, declared
+from mklopt.formulations.derive.epigraph import Epigraph
 from mklopt.reference.contract_problems import load
 
 GRAMS, TARGETS = load("small")
@@ -36,32 +34,6 @@ def test_additive_constants_are_kept(declare):
     assert moved.lower <= plain.upper + 5 and plain.lower + 5 <= moved.upper
     derived = reference.solve_dual(Problem(GRAMS, Y, formulation=mine))
     assert derived.bound == pytest.approx(plain.upper + 5, rel=1e-8)
-
-
-def test_additive_constants_of_a_loss_are_kept():
-    @loss
-    def pseudo_huber(f, y):
-        return cp.norm(cp.vstack([f - y, np.ones(len(y))]), 2, axis=0) - 1
-
-    y = TARGETS["real"]
-    a = np.linspace(-0.9, 0.9, len(y))
-    by_hand = a * y - np.sqrt(1 - a**2) + 1
-    np.testing.assert_allclose(pseudo_huber.conjugate(a, y), by_hand, atol=1e-7)
-    found = reference.solve(Problem(GRAMS, y, pseudo_huber, LpNorm(2.0)))
-    assert 0 <= found.relative_gap <= 1e-6
-
-
-def test_a_loss_with_auxiliary_variables_is_the_same_loss():
-    @loss
-    def huber(f, y):
-        s = cp.Variable(f.shape[0])
-        return 0.5 * cp.square(s) + cp.abs(f - y - s), []
-
-    y = TARGETS["real"]
-    mine = reference.solve(Problem(GRAMS, y, huber, LpNorm(2.0)))
-    known = reference.solve(Problem(GRAMS, y, Huber(1.0), LpNorm(2.0)))
-    assert mine.lower <= known.upper and known.lower <= mine.upper
-    assert 0 <= mine.relative_gap <= 1e-6
 
 
 def test_what_a_declaration_refers_to_may_change():
@@ -118,61 +90,9 @@ def test_a_wrong_formulation_is_refused_when_the_problem_is_made(declare, words)
         Problem(GRAMS, Y, formulation=formulation(declare))
 
 
-@pytest.mark.parametrize(
-    "declare, words",
-    [
-        (lambda f, y: f, "not bounded below"),
-        (lambda f, y: cp.sum(cp.abs(f)), "must be 40 numbers"),
-        (lambda f, y: cp.sqrt(cp.abs(f)), "not a convex CVXPY expression"),
-    ],
-)
-def test_a_wrong_loss_is_refused_when_the_problem_is_made(declare, words):
-    with pytest.raises(ValueError, match=words):
-        Problem(GRAMS, Y, loss(declare), GroupLasso())
-
-
 def test_what_is_not_a_function_is_refused():
-    for make in (formulation, loss):
-        with pytest.raises(ValueError, match="takes a function"):
-            make(3)
-
-
-def test_classes_with_parameters_must_be_dataclasses():
-    class Scaled(Formulation):
-        scale: float
-
-        def __init__(self, scale):
-            object.__setattr__(self, "scale", scale)
-
-        def penalty(self, u):
-            return self.scale * cp.sum(u)
-
-    with pytest.raises(ValueError, match="no dataclass"):
-        Problem(GRAMS, Y, formulation=Scaled(2.0))
-
-    @dataclass(frozen=True)
-    class Weighted(Formulation):
-        scale: object
-
-        def penalty(self, u):
-            return cp.sum(cp.multiply(self.scale, u))
-
-    with pytest.raises(ValueError, match="cannot be hashed"):
-        Problem(GRAMS, Y, formulation=Weighted(np.ones(6)))
-    found = reference.solve(Problem(GRAMS, Y, formulation=Weighted(1.0)))
-    assert 0 <= found.relative_gap <= 1e-7
-
-
-def test_closed_forms_mind_their_domain():
-    block = LpNorm(2.0)
-    assert block.conjugate(np.array([0.4, -0.8])) == block.conjugate(
-        np.array([0.4, 0.0])
-    )
-    assert block.prox(np.array([1.0, -2.0]), 0.5)[1] == 0
-    with pytest.raises(ValueError, match="u ≥ 0"):
-        block.value(np.array([-1.0]))
-    with pytest.raises(ValueError, match="positive steps"):
-        block.prox(np.array([1.0]), -0.5)
+    with pytest.raises(ValueError, match="takes a function"):
+        formulation(3)
 
 
 def test_an_indefinite_kernel_is_refused_with_a_sentence():
@@ -203,18 +123,105 @@ def test_an_unbounded_problem_says_so():
         reference.solve(problem, solver="OSQP")
 
 
-def test_a_subclass_with_another_declaration_inherits_no_closed_forms():
-    """`penalty` is the declaration: change it, and what followed from it is gone."""
-    from dataclasses import dataclass
+# ---- what is compiled, and when ------------------------------------------------------
 
-    import cvxpy as cp
 
-    @dataclass(frozen=True)
-    class Plus(LpNorm):
-        def penalty(self, u):
-            return super().penalty(u) + 5 * cp.sum(u)
+@pytest.fixture
+def compilations(monkeypatch):
+    """Counts how often a declaration is compiled."""
+    count = []
+    compiled = Epigraph._compile
 
-    u = np.array([1.0, 2.0])
-    plus = Plus(2.0)
-    assert plus.value(u) == pytest.approx(LpNorm(2.0).value(u) + 15.0, rel=1e-7)
-    assert plus.traits == frozenset() and not plus.exact
+    def counted(self, **options):
+        count.append(self.what)
+        return compiled(self, **options)
+
+    monkeypatch.setattr(Epigraph, "_compile", counted)
+    return count
+
+
+def test_another_C_compiles_and_checks_nothing_again(compilations):
+    scale = 1.0
+    mine = formulation(lambda u: scale * cp.sum(u) + cp.norm(u))
+    problem = Problem(GRAMS, Y, formulation=mine)
+    before, checked = len(compilations), declared._check_increase.cache_info().misses
+    epigraph = mine.epigraph(6)
+    for C in (2.0, 3.0):
+        problem = problem.with_(C=C)
+    assert mine.epigraph(6) is epigraph
+    assert len(compilations) == before == 1
+    assert declared._check_increase.cache_info().misses == checked
+
+
+def test_problems_with_other_formulations_evict_nothing(compilations):
+    scales = (1.0, 2.0)
+    one, two = (formulation(lambda u, a=a: a * cp.sum(u) + cp.max(u)) for a in scales)
+    problems = [Problem(GRAMS, Y, formulation=each) for each in (one, two)]
+    kept = one.epigraph(6), two.epigraph(6)
+    for problem in problems:
+        problem.with_(C=2.0)
+        Problem(GRAMS, Y, formulation=GroupLasso())
+    assert (one.epigraph(6), two.epigraph(6)) == kept and kept[0] is not kept[1]
+    assert len(compilations) == 2
+
+
+def test_a_declaration_whose_surroundings_change_is_compiled_again(compilations):
+    scale, prior = 1.0, np.ones(6)
+    mine = formulation(lambda u: scale * prior @ u)
+    u = np.arange(6.0)
+    first = mine.epigraph(6)
+    assert mine.value(u) == pytest.approx(15.0)
+    scale = 2.0
+    assert mine.value(u) == pytest.approx(30.0)
+    prior[5] = 3.0  # in place
+    assert mine.value(u) == pytest.approx(50.0)
+    scale, prior[5] = 1.0, 1.0
+    assert mine.epigraph(6) is first
+
+
+def test_programs_compiled_later_are_those_of_the_key():
+    """Two functions of one key share an epigraph; then the first of them changes."""
+
+    def made():
+        scale = 1.0
+
+        def set_scale(value):
+            nonlocal scale
+            scale = value
+
+        return formulation(lambda u: scale * cp.sum_squares(u)), set_scale
+
+    (one, set_one), (two, _) = made(), made()
+    assert one.epigraph(2) is two.epigraph(2)
+    set_one(100.0)
+    v = np.array([1.0, 2.0])
+    assert two.conjugate(v) == pytest.approx(v @ v / 4)  # compiled only now
+    assert one.conjugate(v) == pytest.approx(v @ v / 400)
+
+
+def test_a_declaration_without_a_key_is_compiled_for_every_problem(compilations):
+    scale = cp.Parameter(nonneg=True, value=1.0)
+    mine = formulation(lambda u: scale.value * cp.sum(u))
+    Problem(GRAMS, Y, formulation=mine)
+    first = mine.epigraph(6)
+    assert mine.epigraph(6) is first and mine.value(np.ones(6)) == pytest.approx(6.0)
+    scale.value = 2.0
+    Problem(GRAMS, Y, formulation=mine)
+    assert mine.epigraph(6) is not first
+    assert mine.value(np.ones(6)) == pytest.approx(12.0)
+
+
+def test_the_price_of_weights_is_that_of_the_present_function():
+    scale = 1.0
+    mine = variational(lambda theta: scale * cp.sum_squares(theta), smooth=True)
+    theta = np.array([1.0, 2.0])
+    assert mine.price(theta)[0] == pytest.approx(5.0)
+    scale = 2.0
+    value, slope = mine.price(theta)
+    assert value == pytest.approx(10.0) and slope == pytest.approx(4 * theta)
+
+
+def test_stripped_formulations_are_equal_where_their_parameters_are():
+    same, other = declared.stripped(LpNorm(2.0)), declared.stripped(LpNorm(3.0))
+    assert same.epigraph(4) is declared.stripped(LpNorm(2.0)).epigraph(4)
+    assert same.epigraph(4) is not other.epigraph(4)

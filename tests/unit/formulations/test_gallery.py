@@ -123,7 +123,7 @@ def test_a_budget_on_the_weights_is_lp_norm_mkl():
 def test_weights_of_owl_must_decrease_and_be_as_many_as_kernels():
     with pytest.raises(ValueError, match="decreasing order"):
         gallery.owl([1.0, 2.0])
-    with pytest.raises(ValueError, match="one number for each"):
+    with pytest.raises(ValueError, match="give one for each kernel"):
         problem(gallery.owl([2.0, 1.0]))
 
 

@@ -114,7 +114,7 @@ def test_equal_block_norms_get_equal_slopes():
 def test_what_does_not_settle_is_answered_all_the_same(monkeypatch):
     u, step = np.linspace(10.0, 1.0, M), np.linspace(1.0, 0.02, M)
     wanted = plain(sorted_sum).prox(u, step)
-    monkeypatch.setattr(ordered, "ROUNDS", 1)
+    monkeypatch.setattr(ordered, "MAX_ORDERS", 1)
     here = Epigraph(sorted_sum.penalty, (M,), nonneg=True)
     assert here.prox(u, step) == pytest.approx(wanted, abs=2e-6)
     assert "total" in vars(here)  # the first order was not the last

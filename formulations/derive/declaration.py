@@ -1,0 +1,181 @@
+"""When are two declarations the same? A key of a function and of what it refers to.
+
+A declaration is a Python function. What it computes depends on its code and on what it
+refers to: default arguments, closure variables, global names, and the functions that
+it calls. `key_of` puts all of them into one hashable key:
+
+    numbers, strings, ranges           by type and value
+    tuples, lists, sets, dictionaries  by their items
+    arrays                             by dtype, shape and content
+    frozen dataclasses                 by class and fields
+    functions, methods, partials       by code and what they refer to, recursively
+    classes of the user                by identity and members
+    what a library defines by name     by identity
+
+Guarantee. Of functions that read nothing else (no files, clocks or random numbers),
+those with equal keys compute the same: what is compiled from one holds for the other.
+Objects of any other kind may change without notice. A function that refers to one has
+no key; it is compiled again for every new Problem.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import dis
+import importlib
+import sys
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+PACKAGE = __name__.partition(".")[0]
+PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes, range)
+
+
+class NoKeyError(Exception):
+    """A declaration refers to an object that may change without notice."""
+
+
+def key_of(function: Any) -> Hashable | None:
+    """A key that changes whenever the function may compute something else.
+
+    None: there is no such key.
+    """
+    try:
+        return _key(function, {})
+    except (NoKeyError, ValueError):  # ValueError: a closure variable without a value
+        return None
+
+
+def _key(value: Any, met: dict[int, tuple[int, Any]]) -> Hashable:
+    """The key of one object; objects met before are named by their number."""
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, repr(value)  # tells 1, 1.0 and True apart, 0.0 and −0.0, too
+    is_array = kind is np.ndarray or isinstance(value, np.generic)
+    if is_array and not value.dtype.hasobject:
+        return kind, value.dtype.str, value.shape, value.tobytes()
+    if kind is CodeType or _of_a_library(value):
+        return value
+    if id(value) in met:
+        return "met before", met[id(value)][0]
+    met[id(value)] = len(met), value  # kept: nobody else gets its id meanwhile
+    if isinstance(value, set | frozenset):
+        return kind, frozenset(_key(item, met) for item in value)
+    first = value if isinstance(value, type) else kind
+    return first, *(_key(part, met) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What an object consists of and refers to."""
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        known, standard = value.__globals__, vars(builtins)
+        names = _global_names(value.__code__)
+        used = [known.get(name, standard.get(name)) for name in names]
+        defaults = value.__defaults__, value.__kwdefaults__
+        return value.__code__, *defaults, vars(value), cells, used
+    if isinstance(value, MethodType):
+        return value.__func__, value.__self__
+    if isinstance(value, partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, tuple | list):
+        return value
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, property):
+        return (value.fget,)
+    if isinstance(value, type):
+        named = (one for one in vars(value).items() if one[0][:2] != "__")
+        return *named, vars(value).get("__call__"), *value.__bases__
+    made = getattr(type(value), "__dataclass_params__", None)
+    if made is not None and made.frozen:
+        fields = (getattr(value, one.name) for one in dataclasses.fields(value))
+        return type(value), *fields
+    raise NoKeyError(f"{value!r} may change without notice")
+
+
+@lru_cache(maxsize=256)
+def _global_names(code: CodeType) -> list[str]:
+    """The global names that code reads, in functions and loops inside it, too."""
+    found = []
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            found.append(step.argval)
+        elif step.opname == "IMPORT_NAME" and not _is_library(step.argval):
+            raise NoKeyError(f"{code.co_name} imports {step.argval}")
+    inner = (part for part in code.co_consts if isinstance(part, CodeType))
+    return [*found, *(name for part in inner for name in _global_names(part))]
+
+
+def _is_library(module: str) -> bool:
+    """Installed, of the standard library, or of this package: it does not change."""
+    top = module.partition(".")[0]
+    file = getattr(sys.modules.get(top), "__file__", None) or ""
+    installed = "site-packages" in file or "dist-packages" in file
+    return installed or top == PACKAGE or top in sys.stdlib_module_names
+
+
+def _of_a_library(value: Any) -> bool:
+    """A module of a library, or what it defines by name; not what it makes later."""
+    if isinstance(value, ModuleType):
+        return _is_library(value.__name__)
+    name = getattr(value, "__qualname__", "<locals>")
+    if isinstance(value, MethodType) or "<locals>" in name:
+        return False
+    return _is_library(getattr(value, "__module__", None) or "")
+
+
+class Declaration:
+    """What formulations and losses made of one function have in common.
+
+    Both are frozen dataclasses whose first field is that function.
+    """
+
+    function: Callable
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return getattr(self.function, "__name__", "declared")
+
+    def key(self) -> Hashable:
+        """What compiled programs are stored under: equal keys, equal declarations."""
+        found = key_of(self)
+        return vars(self).get("_without_key", self) if found is None else found
+
+    def read_again(self) -> None:
+        """Forget what was compiled from a function that has no key."""
+        if key_of(self) is None:
+            object.__setattr__(self, "_without_key", object())
+
+    def __reduce__(self) -> tuple:
+        """Pickled by name where it stands in the place of its function.
+
+        Elsewhere, and in scripts, which other processes cannot import, by its parts.
+        """
+        module = self.function.__module__
+        name = getattr(self.function, "__qualname__", "")
+        there = getattr(sys.modules.get(module), name, None)
+        if there is self and module != "__main__":
+            return look_up, (module, name)
+        parts = [getattr(self, one.name) for one in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return type(self), tuple(parts)
+
+
+def look_up(module: str, name: str) -> Any:
+    """What a module calls by this name."""
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A formulation or a loss that is compared by its key alone: for caches."""
+
+    key: Hashable
+    owner: Any = field(compare=False)
