@@ -40,7 +40,20 @@ class SquaredMixedNorm(Formulation):
         check_partition(self.groups, M, type(self).__name__)
 
     def inner(self, u: Array, r: float) -> Array:
-        """‖u_j‖_r for each group j."""
+        """‖u_j‖_r for each group j.
+
+        Parameters
+        ----------
+        u : array (M,)
+            Block norms.
+        r : float
+            The exponent inside groups.
+
+        Returns
+        -------
+        array
+            One norm per group.
+        """
         return np.array([norm(u[list(group)], r) for group in self.groups])
 
     def penalty(self, u: Any) -> Any:

@@ -280,5 +280,16 @@ def _slope(d: Array, p: float) -> Array:
 
 
 def signs(d: Array) -> Array:
-    """−1 below 0, and 1 from 0 on."""
+    """−1 below 0, and 1 from 0 on.
+
+    Parameters
+    ----------
+    d : array
+        Parameters.
+
+    Returns
+    -------
+    array
+        Their signs.
+    """
     return np.where(d < 0, -1.0, 1.0)

@@ -156,7 +156,18 @@ def _status(least: Array, most: Array, bound: Array, start: float | None) -> str
 
 
 def check_monotone(value: Array) -> RateCheck:
-    """Check that no value is above the one before it."""
+    """Check that no value is above the one before it.
+
+    Parameters
+    ----------
+    value : array
+        The values, one per iterate.
+
+    Returns
+    -------
+    RateCheck
+        Holds, or violated at the largest rise.
+    """
     value = np.asarray(value, float)
     if len(value) < 2:
         return _unnamed("not testable", "the trace has fewer than two iterates")
@@ -172,6 +183,18 @@ def check_superlinear(value: Array, lower: float, upper: float) -> RateCheck:
     """Check e_{t+1}/e_t → 0: ratios of errors above the noise fall, and end small.
 
     `slack` is the last ratio over the first: how far they have fallen.
+
+    Parameters
+    ----------
+    value : array
+        The values, one per iterate.
+    lower, upper : float
+        The interval that f* lies in.
+
+    Returns
+    -------
+    RateCheck
+        What the ratios say.
     """
     errors = np.asarray(value, float) - lower
     noisy = errors <= NOISE_WIDTHS * (upper - lower)
@@ -249,7 +272,20 @@ def check_mean(
 
 
 def uncertainty(values: Array, level: float = 0.05) -> Array:
-    """How far means over seeds may be off at all checkpoints together, one-sided."""
+    """How far means over seeds may be off at all checkpoints together, one-sided.
+
+    Parameters
+    ----------
+    values : array (seeds, checkpoints)
+        One value per seed and checkpoint.
+    level : float
+        The probability that a mean is further off.
+
+    Returns
+    -------
+    array (checkpoints,)
+        The half-widths, by Student's t and Bonferroni.
+    """
     seeds, checkpoints = values.shape
     width = float(-stdtrit(seeds - 1, level / checkpoints))  # Bonferroni
     return np.asarray(width * np.std(values, axis=0, ddof=1) / np.sqrt(seeds))
@@ -259,7 +295,18 @@ def uncertainty(values: Array, level: float = 0.05) -> Array:
 
 
 def start_value(problem: Problem) -> float:
-    """F(0), with the best bias: an upper bound of f* and so of Ω(u*)."""
+    """F(0), with the best bias: an upper bound of f* and so of Ω(u*).
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    float
+        The value.
+    """
     f, loss = np.zeros(problem.shape), problem.loss
     if problem.bias:
         f = f + loss.best_bias(f, problem.y, problem.costs)
@@ -267,7 +314,23 @@ def start_value(problem: Problem) -> float:
 
 
 def radius_squared(problem: Problem) -> float:
-    """A bound of ‖w*‖² that is known before the first step."""
+    """A bound of ‖w*‖² that is known before the first step.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    float
+        The bound.
+
+    Raises
+    ------
+    NotTestable
+        If the formulation does not bound ‖w*‖.
+    """
     M, value = problem.grams.M, start_value(problem)
     total = _sup_on_level_set(problem, np.ones(M), value)
     single = max(_sup_on_level_set(problem, v, value) for v in np.eye(M))
@@ -290,15 +353,63 @@ def _sup_on_level_set(problem: Problem, v: Array, value: float) -> float:
     return float(found) if found < 1e300 else np.inf  # every s gives a bound
 
 
+def no_constants(problem: Problem) -> Constants:
+    """For claims without constants.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    dict of str to float
+        Nothing.
+    """
+    return {}
+
+
 def forward_constants(problem: Problem) -> Constants:
-    """L and ‖w*‖² of proximal gradient steps."""
+    """L and ‖w*‖² of proximal gradient steps.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    dict of str to float
+        "L" and "R²".
+
+    Raises
+    ------
+    NotTestable
+        If the loss has no Lipschitz gradient.
+    """
     if problem.loss.smoothness is None:
         raise NotTestable(f"the gradient of {problem.loss.name} has no constant")
     return {"L": lipschitz(problem), "R²": radius_squared(problem)}
 
 
 def mirror_constants(problem: Problem) -> Constants:
-    """L, Γ and σ of mirror descent on a product of simplices."""
+    """L, Γ and σ of mirror descent on a product of simplices.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    dict of str to float
+        "L", "Γ" and "σ".
+
+    Raises
+    ------
+    NotTestable
+        If the gradient has no bound.
+    """
     groups, _ = problem.formulation.simplices(problem.grams.M)
     try:
         L = gradient_bound(problem)
@@ -309,7 +420,20 @@ def mirror_constants(problem: Problem) -> Constants:
 
 
 def mirror_bound(t: Array, c: Constants) -> Array:
-    """(Γ + Σs²L²/(2σ))/Σs with the steps s_t = √(2Γσ/t)/L."""
+    """(Γ + Σs²L²/(2σ))/Σs with the steps s_t = √(2Γσ/t)/L.
+
+    Parameters
+    ----------
+    t : array of int
+        The numbers of steps.
+    c : dict of str to float
+        What `mirror_constants` returned.
+
+    Returns
+    -------
+    array
+        The bound after each number of steps.
+    """
     last = int(np.max(t, initial=1))
     steps = np.sqrt(2 * c["Γ"] * c["σ"] / np.arange(1, last + 1)) / c["L"]
     above = c["Γ"] + np.cumsum(steps**2) * c["L"] ** 2 / (2 * c["σ"])
@@ -350,7 +474,7 @@ class RateClaim:
     options: dict[str, Any]
     iterates: int
     decide: Decide
-    constants: Callable[[Problem], Constants] = lambda problem: {}
+    constants: Callable[[Problem], Constants] = no_constants
     method: str = ""
 
     def check(
@@ -408,6 +532,20 @@ def bounded(
     """The check of value(t) − f* ≤ bound(t): row k of the trace is t = first + every·k.
 
     The value is the best so far: what the solver would return.
+
+    Parameters
+    ----------
+    bound : callable
+        (t, constants) → the bound after each number of steps.
+    every : int
+        Steps between two iterates.
+    first : int
+        The number of steps at the first iterate.
+
+    Returns
+    -------
+    callable
+        (trace, constants, lower, upper) → RateCheck.
     """
 
     def decide(trace: Trace, known: Constants, lower: float, upper: float) -> RateCheck:

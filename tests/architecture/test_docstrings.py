@@ -38,7 +38,6 @@ TOPS = {
     "reference": "mklopt.reference",
 }
 PROPERTIES = (property, functools.cached_property)
-BEING_WRITTEN = pytest.mark.xfail(reason="docstrings are being written", strict=False)
 
 
 # ---- (a) one sentence for every public definition ------------------------------------
@@ -112,7 +111,6 @@ def _inherits(missing: Definition, known: set[tuple[str, str]]) -> bool:
     return any((c.__module__, f"{c.__qualname__}.{name}") in known for c in above)
 
 
-@BEING_WRITTEN
 def test_every_public_definition_has_a_docstring():
     missing = undocumented(every_definition())
     assert not missing, f"{len(missing)} without a docstring:\n" + "\n".join(missing)
@@ -219,6 +217,8 @@ def _unnamed(thing: Any, texts: list[str]) -> list[str]:
 
 def _made_here(thing: type) -> bool:
     """Whether the package says how an object of the class is made."""
+    if getattr(thing, "_is_protocol", False):
+        return False
     home = next(c for c in thing.__mro__ if {"__init__", "__new__"} & set(vars(c)))
     return home.__module__.startswith("mklopt")
 
@@ -234,7 +234,6 @@ def named_parameters(doc: str) -> set[str]:
     return told
 
 
-@BEING_WRITTEN
 @pytest.mark.parametrize("which", [direct, within_modules], ids=lambda f: f.__name__)
 def test_public_docstrings_name_every_parameter(which):
     missing = gaps(which())

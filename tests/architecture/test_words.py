@@ -44,12 +44,6 @@ TEXTS = [
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "papers/README.md"),
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")),
 ]
-# Folders whose words are being rewritten: failures are expected there. To be emptied.
-PENDING = {
-    *("mklopt/certificates", "mklopt/cli", "mklopt/judge", "mklopt/solvers"),
-    "mklopt/tasks",
-}
-BEING_REWRITTEN = pytest.mark.xfail(reason="words are being rewritten", strict=False)
 
 
 def folders() -> list[str]:
@@ -96,10 +90,7 @@ def test_texts_are_in_plain_english(name):
     assert not found, "\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [pytest.param(f, marks=[BEING_REWRITTEN] * (f in PENDING)) for f in folders()],
-)
+@pytest.mark.parametrize("folder", folders())
 def test_strings_of_the_package_are_in_plain_english(folder):
     files = (ROOT / folder).glob("*.py" if folder == "mklopt" else "**/*.py")
     found = [offence for path in sorted(files) for offence in offences(path)]
