@@ -2,8 +2,8 @@
 
 With C on the loss, a small C sets kernel weights to zero: for formulations with a kink
 at 0 (group lasso, elastic net) all weights are zero up to C_zero (reference/c_zero.py),
-and the path begins there. Each point starts from the solution of the one before it; the certificate
-of each is its own, so that a bad start can cost time but not truth.
+and the path begins there. Each point starts from the solution of the one before it; the
+certificate of each is its own, so that a bad start can cost time but not truth.
 """
 
 from __future__ import annotations
