@@ -13,8 +13,8 @@ is all we keep. From (A, b, K) follow, by conic duality and nothing else,
     value       h(x)       = inf { t : (x, t, ·) ∈ epi h },  with its multipliers
     prox        argmin h(z) + Σ (z − x)² / (2 step)
 
-Each is one small program (`conic`): the matrices are compiled once. Sums of sorted
-entries are cheaper in a given order (`ordered`), which is tried first.
+Each is one small program (cones.py): the matrices are compiled once. Sums of sorted
+entries are cheaper in a given order (sorted_sums.py), which is tried first.
 `support_program` states the first line as CVXPY constraints, which is how the dual of
 a whole learning problem is derived instead of written.
 
