@@ -1,4 +1,4 @@
-"""Small conic programs, compiled once and asked often.
+"""Small conic programs, compiled once and solved often.
 
 Problem. min ½zᵀPz + qᵀz subject to b − A z ∈ K, with columns of z that have names: x
 and t. Handed to Clarabel directly, which costs a millisecond where a modelling layer

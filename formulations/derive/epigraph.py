@@ -9,12 +9,12 @@ is all we keep. From (A, b, K) follow, by conic duality and nothing else,
 
     support     sup { ⟨g, z⟩ : z ∈ epi h }  =  inf { bᵀy : Aᵀy = g, y ∈ K* }
     conjugate   h*(v)      = support at g = (v, −1)
-    reach       sup { s : h*(s v) < ∞ } = inf { t : −A (x, t, ·) ∈ K, ⟨v, x⟩ = 1 }
+    scale       sup { s : h*(s v) < ∞ } = inf { t : −A (x, t, ·) ∈ K, ⟨v, x⟩ = 1 }
     value       h(x)       = inf { t : (x, t, ·) ∈ epi h },  with its multipliers
     prox        argmin h(z) + Σ (z − x)² / (2 step)
 
-Each is one small program (`conic`): the matrices are compiled once. Sums of sorted
-entries are cheaper in a given order (`ordered`), which is tried first.
+Each is one small program (cones.py): the matrices are compiled once. Sums of sorted
+entries are cheaper in a given order (sorted_sums.py), which is tried first.
 `support_program` states the first line as CVXPY constraints, which is how the dual of
 a whole learning problem is derived instead of written.
 
@@ -184,7 +184,7 @@ class Epigraph:
         }
         return {name: form for name, form in forms.items() if isinstance(form, Ordered)}
 
-    def _asked(
+    def _solved(
         self, name: str, question: Callable[[Cones], Solution]
     ) -> tuple[Cones, Solution]:
         """The form that answered a question, `total` or `cones`, and its answer."""
@@ -210,7 +210,7 @@ class Epigraph:
 
     def conjugate(self, v: Array) -> Array:
         """h*(v), one number per height (+inf outside the domain)."""
-        form, solution = self._asked(
+        form, solution = self._solved(
             self._sharper, lambda form: form.solve(form.q - form.cost(v))
         )
         if "DualInfeasible" in solution.status:
@@ -266,7 +266,7 @@ class Epigraph:
             return np.where(np.isnan(found), np.inf, found)
         point = np.ravel(x).astype(float)
         name = "cones" if self.heights > 1 else "total"
-        cones, solution = self._asked(name, lambda form: form.at(point))
+        cones, solution = self._solved(name, lambda form: form.at(point))
         if "PrimalInfeasible" in solution.status:
             return np.full(self.heights, np.inf)
         self._trust(solution, "its value")
@@ -278,7 +278,7 @@ class Epigraph:
     def subgradient(self, x: Array) -> Array:
         """One subgradient of Σh at x: the multipliers of "x is given"."""
         point = np.ravel(x).astype(float)
-        _, solution = self._asked("total", lambda form: form.at(point))
+        _, solution = self._solved("total", lambda form: form.at(point))
         self._trust(solution, "its subgradient")
         return -solution.y[: len(point)].reshape(self.shape)
 
@@ -290,7 +290,7 @@ class Epigraph:
             q = form.q - form.cost(scale * np.ravel(x))
             return form.solve(q, P=sp.diags(form.cost(scale)))
 
-        form, solution = self._asked("total", nearest)
+        form, solution = self._solved("total", nearest)
         self._trust(solution, "its prox")
         return solution.z[form.x].reshape(self.shape)
 
@@ -321,7 +321,7 @@ class Epigraph:
             zero = np.zeros_like(form.b)  # b = 0: the recession cone of the epigraph
             return form.solve(form.cost(0.0, 1.0), row=row, rhs=np.ones(1), b=zero)
 
-        cones, solution = self._asked("cones", least)
+        cones, solution = self._solved("cones", least)
         if "PrimalInfeasible" in solution.status:
             return np.inf
         self._trust(solution, "the domain of its conjugate")

@@ -55,7 +55,7 @@ def test_a_plain_array_of_kernels_is_wrapped():
         (dict(formulation=None), "is not a formulation"),
         (dict(formulation=VSKL([[0], [1, 2]], 2.0)), "every kernel 0 to 1"),
         (dict(formulation=VSKL([[0]], 2.0)), "every kernel 0 to 1"),
-        (dict(formulation=WeightedLpNorm(2.0, [1.0])), "one prior weight per kernel"),
+        (dict(formulation=WeightedLpNorm(2.0, [1.0])), "give one for each kernel"),
         (dict(loss="one_class", y=np.ones(6)), "pass bias=False"),
         (dict(loss="one_class", bias=False), "pass y = numpy.ones"),
         (dict(loss="squared", y=Y * np.inf), "finite targets"),
