@@ -157,9 +157,10 @@ class Lagrangian:
 
     def newton(self, point: Point) -> Point:
         """One step of Newton's method with Armijo's rule."""
-        return self._search(point, self._direction(point))
+        return self._search(point, self.direction(point))
 
-    def _direction(self, point: Point) -> Array:
+    def direction(self, point: Point) -> Array:
+        """Newton's direction at a point, from the active kernels alone."""
         active = np.flatnonzero(point.z > 0)
         W, grams = self.work[active], self.problem.grams
         gamma = self.gammas.kernels[W]

@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from benchmarks.certificate import subset_gaussians
 from mklopt import GramStack, Problem, Result, Trace, certify, solve
 from mklopt.formulations import VSKL, Composite, GroupLasso, LpNorm
 from mklopt.solvers import Iterate, solver, solvers, that_can
 from mklopt.solvers.base import REGISTRY
+from tests.problems import subset_gaussians
 
 K, Y = subset_gaussians(60, 6)
 GRAMS = GramStack(K)
@@ -122,8 +122,8 @@ def test_an_interrupt_brings_back_the_best_so_far(temporary):
 
 def test_control_c_in_a_real_process():
     code = """
-import numpy as np, mklopt
-from benchmarks.certificate import subset_gaussians
+import mklopt
+from tests.problems import subset_gaussians
 K, y = subset_gaussians(300, 10)
 problem = mklopt.Problem(K, y, "hinge", mklopt.formulations.LpNorm(1.01), C=100.0)
 print("ready", flush=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.certificate import subset_gaussians
 from mklopt import GramStack, Problem, solve
 from mklopt.formulations import BlockNorm, LpNorm
 from mklopt.judge.verdict import judge
 from mklopt.reference.contract_problems import STORE, small_cells
+from tests.problems import subset_gaussians
 
 TOL = 1e-6
 INF = float("inf")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mklopt
-from benchmarks.certificate import subset_gaussians
 from mklopt import GramStack, Problem, certify, reference, solve
 from mklopt import formulations as F
 from mklopt.formulations import stripped
@@ -18,6 +17,7 @@ from mklopt.solvers.machines.factory import machine_for
 from mklopt.solvers.machines.smooth import SmoothMachine
 from mklopt.solvers.steps.pivoting import _by_cones, minimum
 from mklopt.solvers.steps.working_set import restricted
+from tests.problems import subset_gaussians
 
 WDBC, TARGETS = load("wdbc")
 K, Y = subset_gaussians(120, 40)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.vskl import full_rank
 from mklopt import GramStack, Problem, certify, reference, solve
 from mklopt.formulations import VSKL, BlockL1, BlockNorm, Composite
 from mklopt.formulations.fixed_weights import FixedInside
@@ -49,6 +48,15 @@ def somewhere(o: Oracle, seed=0):
 
 
 HALVES = (range(3), range(3, 6))
+
+
+def full_rank(n=24, M=6) -> tuple[GramStack, np.ndarray]:
+    """Gaussian kernels with eigenvalues of at least ¼, and balanced labels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, M)), np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    X[:, 0] += y
+    K = [np.exp(-((x[:, None] - x) ** 2)) for x in X.T]
+    return GramStack((np.array(K) + 0.5 * np.eye(n)) / 2), y
 
 
 # ---- the oracle ----------------------------------------------------------------------
@@ -240,7 +248,7 @@ def test_the_second_derivatives_are_those_of_finite_differences(q):
 @pytest.mark.parametrize("q", QS)
 @pytest.mark.parametrize("C", [0.1, 100.0])
 def test_no_gradient_exceeds_the_lipschitz_constant(q, C):
-    grams, y = full_rank(24, 6)
+    grams, y = full_rank()
     p = problem(q, C, HALVES, grams, y)
     o, L = oracle(p, 1e-8), lipschitz(p)
     for seed in range(8):
@@ -341,7 +349,7 @@ def test_item_1_of_the_theorem_holds_on_every_iterate(q, C, scale):
 @pytest.mark.parametrize("C", [0.01, 100.0])
 def test_item_3_holds_and_is_vacuous_for_large_C(q, C):
     """L √(2Γ/(σt)) with the a-priori L: true, and at C = 100 far above G(λ_1)."""
-    grams, y = full_rank(24, 6)
+    grams, y = full_rank()
     p = problem(q, C, HALVES, grams, y)
     _, target = comparator(p)
     found = run(p, 40, step="lipschitz", scale=1.0)

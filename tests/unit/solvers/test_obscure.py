@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import obscure as bench_obscure
 from mklopt import GramStack, Problem, certify, reference, solve
 from mklopt.formulations import BlockNorm, ElasticNet, LpNorm, SparseBlockNorm
 from mklopt.formulations.norms import dual_exponent, norm
@@ -18,6 +17,7 @@ from mklopt.solvers.obscure import published_exponent
 from mklopt.solvers.steps import epochs as stochastic
 from mklopt.solvers.steps.dual_improvement import improve
 from mklopt.solvers.steps.epochs import Descent
+from tests.problems import separable
 
 GRAMS, TARGETS = load("small")
 LABELS = {
@@ -36,16 +36,6 @@ def problem(loss="hinge", formulation=None, C=1.0, grams=GRAMS, y=None) -> Probl
 def descent(p: Problem, seed=0, **options) -> Descent:
     shape = p.formulation.strongly_convex
     return Descent(p, shape, np.random.default_rng(seed), **options)
-
-
-def separable(k: int, n=30, seed=0) -> Problem:
-    """k classes apart in one of three kernels."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % k
-    factors = [rng.normal(size=(n, 4)) for _ in range(3)]
-    factors[0] += 4 * np.eye(k, 4)[y]
-    y, loss = (2.0 * y - 1, "hinge") if k == 2 else (y, "multiclass_hinge")
-    return problem(loss, BlockNorm(1.25), 1.0, GramStack.from_factors(factors), y)
 
 
 class Transcript:
@@ -275,67 +265,6 @@ def test_hard_margins_say_what_they_need():
         reference.hard_margin(p.with_(formulation=ElasticNet()))
 
 
-@pytest.mark.parametrize("sampling", ["iid", "shuffle"])
-@pytest.mark.parametrize("eta", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("k", [2, 3])
-def test_stage_1_stops_within_theorem_4(k, eta, sampling):
-    """Updates ≤ q(2/η + L²)‖v‖² and R ≤ (2 + ηL²)‖v‖, ‖v‖ from below."""
-    p = separable(k)
-    least = reference.hard_margin(p).norm[0]
-    for seed in range(3):
-        run = descent(p, seed, sampling=sampling)
-        while not run.separated:
-            run.epoch(eta=eta)
-        updates, L = run.tally[stochastic.UPDATES], run.steepest
-        assert 0 < updates <= run.q * (2 / eta + L**2) * least**2
-        assert run.radius <= (2 + eta * L**2) * least
-
-
-@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge"])
-def test_theorem_4_holds_without_separability(loss):
-    """For u = w* of several C, at the end of every epoch."""
-    p = problem(loss)
-    comparators = [reference.solve(p.with_(C=C), tol=1e-7) for C in (0.01, 0.1, 1.0)]
-    run, eta, tightest = descent(p), 0.5, np.inf
-    for _ in range(30):
-        run.epoch(eta=eta)
-        # A subgradient of a hinge has the entry ±1 at the sample's own output.
-        own = run.G[:, 0] if loss == "hinge" else run.G[np.arange(len(p.y)), p.y]
-        updates = run.tally[stochastic.UPDATES]
-        assert np.sum(np.abs(own)) == updates > 0
-        for u in comparators:
-            paid = float(np.abs(own) @ p.loss.value(u.predictions, p.y))
-            size = norm(u.norms, run.p) * np.sqrt(run.q * (2 / eta + run.steepest**2))
-            bound = size**2 + paid + size * np.sqrt(paid)
-            tightest = min(tightest, bound / updates)
-            assert updates <= bound
-    assert tightest < 20  # the bound is not idle
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("C", [0.1, 100.0])
-def test_lemma_2_holds_along_every_run(loss, C):
-    """Against w*, against 0 and against a bad point, after every epoch."""
-    p = problem(loss, C=C)
-    star = reference.solve(p, tol=1e-6)
-    others = [(star.predictions, star.norms), (0 * star.predictions, 0 * star.norms)]
-    others.append((-star.predictions, star.norms))
-    for R in (None, np.inf):
-        run = descent(p)
-        run.epoch(eta=1.0)
-        run.begin()
-        R = run.radius if R is None else 1e12  # large: s_t stays near 0, as in pegasos
-        tightest = np.inf
-        for _ in range(30):
-            run.epoch(R=R)
-            bound = run.regret_bound(R)
-            for f, u in others:
-                regret = run.regret(f, p.formulation.value(u))
-                assert regret <= bound
-                tightest = min(tightest, bound / max(regret, 1e-300))
-        assert tightest < 1e3
-
-
 def test_the_printed_right_side_of_lemma_2_is_no_smaller():
     """Σ 4ξ_tR² + qL_t²/(λt + Σξ), minimized over constant ξ, beside the sharp one."""
     p = problem("hinge", C=10.0)
@@ -349,22 +278,8 @@ def test_the_printed_right_side_of_lemma_2_is_no_smaller():
         np.sum(4 * xi * R**2 + plain.q * L**2 / (t * (plain.lam + xi)))
         for xi in np.append(0.0, np.logspace(-6, 2, 200))
     )
-    assert run.regret_bound(R) <= printed * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(
-    "loss, C, most", [("hinge", 0.02, 256), ("multiclass_hinge", 1.0, 64)]
-)
-def test_the_mean_over_seeds_lies_under_theorem_3(loss, C, most):
-    """One-sided t at 10 checkpoints with Bonferroni; a claim 600 times less fails."""
-    p = problem(loss, C=C)
-    star = reference.solve(p, tol=1e-8)
-    epochs = np.unique(np.geomspace(1, most, 10).astype(int))
-    found = bench_obscure.against_theorem_3(p, star.lower, list(epochs), seeds=20)
-    assert len(epochs) >= 9 and not np.any(found.refuted)
-    assert np.all(found.power < 600)
-    # C = 1: the bound says less than f(0) does, at every checkpoint.
-    assert np.any(~found.vacuous) == (C == 0.02)
+    pull, noise = run.tally[[stochastic.PULL, stochastic.NOISE]]
+    assert 0 < 2 * R**2 * pull + 0.5 * noise <= printed * (1 + 1e-12)
 
 
 # ---- as a person uses them ---------------------------------------------------------

@@ -72,7 +72,7 @@ def test_newtons_direction_solves_the_linearized_equation(loss, formulation):
     """∇φ(ρ + hΔ) ≈ (1 − h)∇φ(ρ): the Hessian, the slopes of prox and the solve."""
     lagrangian, rho = somewhere(problem(loss, formulation), seed=3)
     point, h = at(lagrangian, rho), 1e-6
-    delta = lagrangian._direction(point)
+    delta = lagrangian.direction(point)
     moved = at(lagrangian, rho + h * delta).gradient
     change = (moved - point.gradient) / h + point.gradient
     if change.ndim == 2:  # a constant per sample is invisible to a softmax
