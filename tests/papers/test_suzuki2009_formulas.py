@@ -36,4 +36,4 @@ def test_the_solver_has_the_gradient_and_the_steps_of_the_paper(loss, seed):
     assert np.array_equal(point.z > 0, step.active(rho))
     assert lagrangian.coefficients(point) == pytest.approx(step.after(rho)[0])
     direction = np.linalg.solve(step.hessian(rho), -step.gradient(rho))
-    assert C * lagrangian._direction(point) == pytest.approx(direction, rel=1e-6)
+    assert C * lagrangian.direction(point) == pytest.approx(direction, rel=1e-6)
