@@ -20,7 +20,6 @@ one pass of packed storage; the Newton step needs no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,6 @@ from .base import Steps, solver
 from .machines.factory import machine_for
 from .start import first_weights
 from .steps.acceleration import Ahead
-
-Array = np.ndarray
 
 
 @solver(
@@ -50,16 +47,6 @@ def analytic(
     accelerate: "newton" or "anderson" extrapolate the plain steps; None: the plain
         steps of Algorithm 1
     """
-    yield from alternate(problem, problem.formulation.reweight, start, accelerate)
-
-
-def alternate(
-    problem: Problem,
-    reweight: Callable[[Array, Array, float], Array],
-    start: Any,
-    accelerate: str | None,
-) -> Steps:
-    """Inner problem and reweighting in turn, extrapolated as `accelerate` says."""
     theta, alpha = first_weights(problem, start)
     machine = machine_for(problem, alpha, second_order=True)
     ahead, best, plain, slack = Ahead(machine, accelerate), np.inf, theta, 1.0
@@ -73,5 +60,5 @@ def alternate(
             continue
         best = certificate.primal
         slack = min(slack, 0.5 * certificate.relative_gap)
-        plain = reweight(theta, machine.v, slack)
+        plain = problem.formulation.reweight(theta, machine.v, slack)
         theta = ahead.step(theta, plain, certificate.relative_gap)

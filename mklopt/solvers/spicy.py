@@ -27,38 +27,14 @@ rises, and the error falls by a factor of order 1/γ_t: superlinearly as γ_t gr
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..problem import Problem
-from .base import Steps, solver
+from .base import solver
 from .steps.proximal_minimization import proximal_minimization
 
-
-@solver(
+spicy = solver(
     "spicy",
     losses={"any"},
     accuracy=lambda problem: 1e-8 if problem.loss.twice_differentiable else 1e-7,
     reference="suzuki2009",
     guarantee="superlinear as the penalties grow; the objective never rises",
-)
-def spicy(
-    problem: Problem,
-    *,
-    start: Any = None,
-    schedule: str | None = None,
-    growth: float | None = None,
-    gamma: float = 10.0,
-    gamma_bias: float = 1.0,
-    gamma_loss: float = 10.0,
-    precision: float = 0.1,
-) -> Steps:
-    """Proximal minimization by Newton's method on the dual.
-
-    schedule: "published", "brisk" or "geometric"; default: published without a start,
-        brisk with one
-    growth: the factor by which γ grows, instead of 10
-    gamma, gamma_bias, gamma_loss: the first γ of kernels, bias and predictions
-    precision: the error of a step, relative to its length
-    """
-    gammas = (gamma, gamma_bias, gamma_loss)
-    return proximal_minimization(problem, start, schedule, growth, gammas, precision)
+    about=__doc__,
+)(proximal_minimization)

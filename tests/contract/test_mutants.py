@@ -143,7 +143,7 @@ def in_the_machine(*pairs: tuple[str, str]) -> Edits:
 
 FIRST_ALPHA = "    alpha = np.zeros(len(K)) if start is None else np.array(start)\n"
 QUADRATIC = "    dual = quadratic_dual(problem)\n    if"
-ROOTS = "plain = reweight(theta, machine.v, slack)"
+ROOTS = "plain = problem.formulation.reweight(theta, machine.v, slack)"
 PLAIN = ('accelerate: str | None = "newton"', "accelerate: str | None = None")
 MISNAMED = {"gradient with the wrong sign"}  # nothing is left to recognize it by
 

@@ -29,7 +29,6 @@ Reference: Crammer and Singer (2001), section 5 for the block; the rest derived 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numba import float64, int64, types
@@ -37,7 +36,7 @@ from numba import float64, int64, types
 from ...problem import Problem
 from ...util.compiled import READ_ONLY, compiled
 from .linear import bordered
-from .machine import MAX_FREE, Machine, Solution, ascend
+from .machine import MAX_FREE, Free, Machine, Solution, ascend
 
 Array = np.ndarray
 WORTHWHILE = 0.1  # a sample moves if it gains at least this part of the largest gain
@@ -47,58 +46,18 @@ TABLE = float64[:, ::1]
 EPS = 2.0**-52
 
 
-@dataclass(frozen=True)
-class Free:
-    """The coordinates in which α can move: mass of sample i from class base to class j.
+def free_coordinates(problem: Problem, alpha: Array) -> Free:
+    """Mass of sample i from one class to another, up to rounding.
 
-    base is the class with the largest mass, and j any other class with a mass.
+    It comes from the class with the largest mass, and goes to any other with a mass.
     """
-
-    i: Array
-    j: Array
-    base: Array
-    outputs: int
-    bias: bool
-
-    @classmethod
-    def of(cls, problem: Problem, alpha: Array) -> Free:
-        """The free coordinates of α, up to rounding."""
-        domain = problem.loss.domain(problem.y)
-        mass = domain.mass(alpha, problem.costs)
-        positive = mass > POSITIVE_MASS * problem.costs[:, None]
-        top = np.argmax(mass, axis=1)
-        positive[np.arange(len(mass)), top] = False
-        i, j = np.nonzero(positive)
-        return cls(i, j, top[i], mass.shape[1], problem.bias)
-
-    def __len__(self) -> int:
-        return len(self.i)
-
-    def reduced(self, slopes: Array) -> Array:
-        """(N, ·): the slopes along the free coordinates, from slopes (·, n, k)."""
-        return (slopes[:, self.i, self.j] - slopes[:, self.i, self.base]).T
-
-    def lifted(self, step: Array, n: int) -> Array:
-        """(n, k, …): the change of α, from a step (N, …) in the free coordinates."""
-        out = np.zeros((n, self.outputs, *step.shape[1:]))
-        out[self.i, self.j] = step
-        np.subtract.at(out, (self.i, self.base), step)
-        return out
-
-    def system(self, K: Array) -> Array:
-        """The A with dᵀA d = tr DᵀKD for the change D of α along d."""
-        return K[np.ix_(self.i, self.i)] * (self._moves @ self._moves.T)
-
-    @property
-    def _moves(self) -> Array:
-        """(N, k): what each coordinate adds to Σα, class by class."""
-        unit = np.eye(self.outputs)
-        return unit[self.j] - unit[self.base]
-
-    @property
-    def border(self) -> Array | None:
-        """What each coordinate adds to Σα; without the last class, minus the others."""
-        return self._moves[:, :-1] if self.bias else None
+    mass = problem.loss.domain(problem.y).mass(alpha, problem.costs)
+    positive = mass > POSITIVE_MASS * problem.costs[:, None]
+    top = np.argmax(mass, axis=1)
+    positive[np.arange(len(mass)), top] = False
+    i, j = np.nonzero(positive)
+    unit = np.eye(mass.shape[1])
+    return Free(i, unit[j] - unit[top[i]], np.zeros(len(i)), problem.bias)
 
 
 class CrammerMachine(Machine):
@@ -111,7 +70,7 @@ class CrammerMachine(Machine):
     @property
     def free(self) -> Free:
         """Masses strictly between 0 and C."""
-        return Free.of(self.problem, self.point)
+        return free_coordinates(self.problem, self.point)
 
 
 def solve(
@@ -202,7 +161,7 @@ class Ascent:
         return alpha, b, float(np.sum(np.maximum(mass, 0.0) * below))
 
     def _free(self) -> Free:
-        return Free.of(self.problem, self.alpha)
+        return free_coordinates(self.problem, self.alpha)
 
     def _multipliers(self, free: Free, slopes: Array) -> Array:
         """The b for which the slopes of free coordinates are nearest to 0."""

@@ -18,6 +18,7 @@ One product K_mα with every kernel gives v and everything that the Hessian need
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -57,22 +58,52 @@ def most_moves(n: int) -> int:
     return max(FEWEST_MOVES, NUMBERS_AT_ONCE // n)
 
 
-class Free(Protocol):
-    """The coordinates in which α can move."""
+@dataclass(frozen=True)
+class Free:
+    """N coordinates in which α can move: coordinate c changes α_i by `moves[c]`.
 
-    def __len__(self) -> int: ...
+    i: (N,), the sample of each coordinate
+    moves: (N, k), for k outputs; ones if there is one output
+    ridge: (N,), the curvature of the loss
+    """
+
+    i: Array
+    moves: Array
+    ridge: Array
+    bias: bool
+
+    def __len__(self) -> int:
+        return len(self.i)
+
     def reduced(self, slopes: Array) -> Array:
-        """The slopes along the free coordinates, from those of all coordinates."""
+        """(N, ·): the slopes along the free coordinates, from slopes (·, n[, k])."""
+        if slopes.ndim == 2:
+            return slopes[:, self.i].T
+        return np.einsum("mck,ck->cm", slopes[:, self.i], self.moves)
 
     def lifted(self, step: Array, n: int) -> Array:
-        """The change of α, from a step in the free coordinates."""
+        """(n[, k], …): the change of α, from a step (N, …) in the free coordinates."""
+        k = self.moves.shape[1]
+        if k == 1:
+            out = np.zeros((n, *step.shape[1:]))
+            out[self.i] = step
+            return out
+        out = np.zeros((n, k, *step.shape[1:]))
+        np.add.at(out, self.i, np.einsum("ck,c...->ck...", self.moves, step))
+        return out
 
     def system(self, K: Array) -> Array:
         """The curvature along the free coordinates."""
+        part = K[np.ix_(self.i, self.i)]
+        part = part if self.moves.shape[1] == 1 else part * (self.moves @ self.moves.T)
+        return part + np.diag(self.ridge)
 
     @property
     def border(self) -> Array | None:
-        """What each free coordinate adds to Σα; None without a bias."""
+        """What each coordinate adds to Σα; of k > 1 outputs the last one follows."""
+        if not self.bias:
+            return None
+        return self.moves[:, : max(self.moves.shape[1] - 1, 1)]
 
 
 class Ascent(Protocol):

@@ -18,7 +18,6 @@ Guarantee. `gap` bounds the distance to the optimum: Σ_i C V(f_i + b) + C V*(�
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from ...formulations.losses.base import Quadratic
 from ...problem import Problem
 from ..base import quadratic_dual
 from .linear import bordered
-from .machine import MAX_FREE, Machine, Solution, ascend
+from .machine import MAX_FREE, Free, Machine, Solution, ascend
 from .smo import smo
 
 Array = np.ndarray
@@ -47,46 +46,15 @@ class SVMMachine(Machine):
         """The coordinates away from bounds and kinks."""
         room = ON_BOUND * float(np.max(np.abs(self.point), initial=0.0))
         dual = quadratic_dual(self.problem)
-        return Free.under(dual, self.problem.bias, self.point, room)
+        return free_coordinates(dual, self.problem.bias, self.point, room)
 
 
-@dataclass(frozen=True)
-class Free:
-    """The coordinates of α away from bounds and kinks, in which it can move."""
-
-    index: Array
-    ridge: Array
-    bias: bool
-
-    @classmethod
-    def under(
-        cls, dual: Quadratic, bias: bool, alpha: Array, room: float = 0.0
-    ) -> Free:
-        """The coordinates whose distance from bounds and kinks exceeds the room."""
-        index = dual.free(alpha, room)
-        return cls(index, dual.ridge[index], bias)
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def reduced(self, slopes: Array) -> Array:
-        """(N, ·): the slopes along the free coordinates, from slopes (·, n)."""
-        return slopes[:, self.index].T
-
-    def lifted(self, step: Array, n: int) -> Array:
-        """(n, …): the change of α, from a step (N, …) in the free coordinates."""
-        out = np.zeros((n, *step.shape[1:]))
-        out[self.index] = step
-        return out
-
-    def system(self, K: Array) -> Array:
-        """K + ridge on the free coordinates."""
-        return K[np.ix_(self.index, self.index)] + np.diag(self.ridge)
-
-    @property
-    def border(self) -> Array | None:
-        """What each coordinate adds to Σα; None without a bias."""
-        return np.ones((len(self.index), 1)) if self.bias else None
+def free_coordinates(
+    dual: Quadratic, bias: bool, alpha: Array, room: float = 0.0
+) -> Free:
+    """The coordinates whose distance from bounds and kinks exceeds the room."""
+    i = dual.free(alpha, room)
+    return Free(i, np.ones((len(i), 1)), dual.ridge[i], bias)
 
 
 def solve(
@@ -146,7 +114,7 @@ class SMO:
         """
         n, alpha, cost = len(self.K), self.alpha, 0
         for done in itertools.count():
-            which = Free.under(self.dual, self.has_bias, alpha)
+            which = free_coordinates(self.dual, self.has_bias, alpha)
             expensive = done >= FEWEST_STEPS and cost > self.turn
             if expensive or not 0 < len(which) <= MAX_FREE:
                 break
@@ -158,7 +126,7 @@ class SMO:
     def _newton_step(self, which: Free) -> bool:
         """One Newton step; whether it was shortened, so that another may help."""
         linear, kink, ridge, low, high = self.dual
-        free, alpha = which.index, self.alpha
+        free, alpha = which.i, self.alpha
         slope = self.K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
         slope += kink[free] * np.sign(alpha[free])
         found = bordered(which.system(self.K), -slope[:, None], which.border)

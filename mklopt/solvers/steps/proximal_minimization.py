@@ -33,27 +33,36 @@ LARGEST_GAMMA = 1e6  # in units of the solution; with a larger γ, β is lost in
 # γ is multiplied by `growth` where a residual exceeds this part of the best so far;
 # elsewhere SUMMAND is added, in units of γ.
 SCHEDULES = {"published": 0.5, "brisk": 0.1, "geometric": 0.0}
-GROWTH, SUMMAND = 10.0, 10.0
+SUMMAND = 10.0
 
 
 def proximal_minimization(
     problem: Problem,
+    *,
     start: Any = None,
     schedule: str | None = None,
-    growth: float | None = None,
-    gammas: tuple[float, float, float] = (10.0, 1.0, 10.0),
+    growth: float = 10.0,
+    gamma: float | Array = 10.0,
+    gamma_bias: float = 1.0,
+    gamma_loss: float = 10.0,
     precision: float = 0.1,
 ) -> Steps:
-    """The steps from a start; gammas: of kernels, bias and predictions, in units."""
+    """Proximal minimization by Newton's method on the dual.
+
+    schedule: "published", "brisk" or "geometric"; default: published without a start,
+        brisk with one
+    growth: the factor by which γ grows
+    gamma, gamma_bias, gamma_loss: the first γ of kernels, bias and predictions
+    precision: the error of a step, relative to its length
+    """
     schedule = schedule or ("published" if start is None else "brisk")
     fall = SCHEDULES[choice("schedule", schedule, SCHEDULES)]
-    growth = GROWTH if growth is None else growth
     if not growth >= 1:
         raise ValueError(f"growth = {growth!r}; the penalties grow by a factor ≥ 1")
     warm = 1.0 if start is None else WARM[problem.loss.twice_differentiable]
     B, rho, bias = first_coefficients(problem, start)
     unit = units(problem)
-    first = first_gammas(unit, *(warm * gamma for gamma in gammas))
+    first = first_gammas(unit, warm * gamma, warm * gamma_bias, warm * gamma_loss)
     certificate = yield Iterate(rho, coefficients=B)
     lagrangian = Lagrangian(problem, first, B, bias)
     rho = lagrangian.side.inside(certificate.alpha)
@@ -140,7 +149,7 @@ def units(problem: Problem) -> Gammas:
     return Gammas(np.full(problem.grams.M, kernels), unit, (spread or 1.0) * unit)
 
 
-def first_gammas(unit: Gammas, kernels: float, bias: float, loss: float) -> Gammas:
+def first_gammas(unit: Gammas, kernels: Any, bias: float, loss: float) -> Gammas:
     """γ from numbers in these units."""
     for name, value in (("", kernels), ("_bias", bias), ("_loss", loss)):
         if not np.all(np.asarray(value) > 0):

@@ -209,7 +209,7 @@ class Oracle:
         factors, before = self._factors(), (self.rounds, self.machine.solves)
         grams = GramStack.from_factors(factors)
         problem = self.problem.with_(grams=grams, formulation=self.outer)
-        steps, best, shown = proximal_minimization(problem, self.found), None, 0
+        steps, best, shown = proximal_minimization(problem, start=self.found), None, 0
         certificate: Any = None
         while True:
             iterate = steps.send(certificate)
