@@ -130,11 +130,11 @@ class System:
 
 def _factorized(A: Array, right: Array) -> Array:
     """A⁻¹ right for an A that is positive definite up to rounding."""
+    if not np.all(np.isfinite(A)):
+        raise ArithmeticError("the Hessian of the augmented Lagrangian is not finite")
     factor = jittered_cholesky(A, (0.0, *JITTERS))
     if factor is not None:
         return np.asarray(scipy.linalg.cho_solve(factor, right))
-    if not np.all(np.isfinite(A)):
-        raise ArithmeticError("the Hessian of the augmented Lagrangian is not finite")
     values, V = np.linalg.eigh(A)  # negative eigenvalues are replaced by small ones
     values = np.maximum(values, 1e-8 * np.max(np.abs(values)) + 1e-300)
     return np.asarray(V @ ((V.T @ right) / values))
