@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -247,6 +249,7 @@ def test_the_number_of_epochs():
     assert list(epoch_range(3, 10, "T1")) == [0, 1, 2]
     assert len(epoch_range(None, 1000, "T1")) == 2000
     assert len(epoch_range(None, 10**7, "T1")) == 5
-    for wrong in (-1, 2.5, True):
+    wrongs: list[Any] = [-1, 2.5, True]
+    for wrong in wrongs:
         with pytest.raises(ValueError, match=r"T1 = .*; give a whole number"):
             epoch_range(wrong, 10, "T1")

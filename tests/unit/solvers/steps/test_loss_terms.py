@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def problem(loss: str, C: float = 1.0) -> Problem:
     return Problem(SMALL, TARGETS[labels], loss, F.GroupLasso(), C)
 
 
-def term(loss: str, seed: int = 0) -> tuple[Smooth | Kinked, np.ndarray]:
+def term(loss: str, seed: int = 0) -> tuple[Any, np.ndarray]:
     """L at some predictions, with a ρ inside its domain."""
     rng, p = np.random.default_rng(seed), problem(loss)
     side = smoothed(p, rng.normal(size=p.shape))

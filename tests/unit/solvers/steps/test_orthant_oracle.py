@@ -9,6 +9,7 @@ from mklopt import GramStack, Problem
 from mklopt import formulations as F
 from mklopt.solvers.machines import smooth
 from mklopt.solvers.machines.factory import machine_for
+from mklopt.solvers.machines.smooth import SmoothMachine
 from mklopt.solvers.steps.orthant_oracle import Orthant
 from tests.problems import subset_gaussians
 
@@ -69,6 +70,7 @@ def test_a_predicted_move_is_a_better_start():
     before = at(oracle, t).machine.point.copy()
     oracle.hessian(every)
     oracle.extrapolate(every, step)
+    assert isinstance(oracle.machine, SmoothMachine)
     predicted = before + oracle.machine.move
     after = at(oracle, t + step).machine.point
     assert np.linalg.norm(predicted - after) < 0.2 * np.linalg.norm(before - after)

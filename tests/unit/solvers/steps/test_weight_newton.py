@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,8 @@ def run(kind: str, count: int):
     """Weights, values and certificates of the first steps."""
     found = oracle(kind)
     first = np.full(12, 0.1)
-    steps, certificate = weight_newton.newton(found, first), None
+    steps = weight_newton.newton(found, first)
+    certificate: Any = None
     values, gaps = [], []
     for _ in range(count):
         iterate = steps.send(certificate)
