@@ -1,10 +1,10 @@
-"""Rows of all kernels for compiled loops, with a count of its own.
+"""Rows of all kernels for compiled loops; the reader counts passes itself.
 
     reader = RowReader(grams)
     moves = reader(loop, *arguments)      # loop(K, read, *arguments)
 
-K is (M, n, n), read-only. The loop adds the rows that it reads, of all M kernels each,
-to read[0]; the reader turns them into passes of the stack.
+K is (M, n, n), read-only. For every row i of all M kernels that it reads, the loop adds
+1 to read[0]; the reader turns this number into passes of the stack.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .stack import GramStack
 
 
 class RowReader:
-    """A stack in full storage, for loops that read it row by row."""
+    """A stack in full storage, for compiled loops that read it row by row."""
 
     def __init__(self, grams: GramStack):
         self.grams = grams.full()
         self.K, self._read = self.grams.dense(), np.zeros(1)
 
     def __call__(self, loop: Callable, *arguments: Any) -> Any:
-        """Run a compiled loop on the rows, and count what it has read."""
+        """Run a compiled loop on the rows, and count the rows that it reads."""
         before = float(self._read[0])
         found = loop(self.K, self._read, *arguments)
         self.grams.count_rows(float(self._read[0]) - before)

@@ -1,4 +1,4 @@
-"""One run of a solver: the loop, its trace, its result."""
+"""One run of a solver: the loop, its trace and its result."""
 
 from .loop import solve
 from .result import Result

@@ -1,13 +1,13 @@
-"""The one loop: it alone certifies, stops, keeps time and logs.
+"""The loop of all solvers: it certifies, stops, measures time and writes the trace.
 
-A solver is a generator of iterates; after each one the loop certifies the point, writes
-a row of the trace and sends the certificate back in. Whatever happens — convergence, a
-limit, Ctrl-C, an error inside the solver — the best point so far comes back, certified
-afresh, with a status that says what happened.
+A solver is a generator of iterates. After each one the loop certifies the point, writes
+a row of the trace and sends the certificate back to the solver. Whatever happens
+(convergence, a limit, Ctrl-C, an error inside the solver), the best point so far is
+certified again and returned, with a status that says what happened.
 
-The loop asks the stack for quad(α) and combine(θ), which remembers the last few by
-content: what the solver has just computed costs nothing twice. The returned point is
-certified without that memory.
+The certificate needs quad(α) and combine(θ). The stack remembers the last few of these
+by content, so that nothing is computed twice that the solver has just computed. The
+returned point is certified without this memory.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
 from .progress import progress
-from .result import Result
+from .result import Result, within
 from .trace import Trace
 
 Array = np.ndarray
-PATIENCE = 200  # certified iterates, or half of the run if that is longer, …
-PROGRESS = 0.999  # … in which the gap must fall to this part of itself
-GROWTH = 1.25  # from one certified iterate to the next, of stochastic solvers
+PATIENCE = 200  # certified iterates, or half of all if these are more, in which …
+PROGRESS = 0.999  # … the gap must fall to this part of its value
+GROWTH = 1.25  # stochastic solvers: the ratio of the numbers of two certified iterates
+ACTIVE_SHARE = 1e-6  # of the largest weight: a kernel with more is active
 
 
 @dataclass
 class Best:
-    """The best bounds so far, and the points that show them."""
+    """The best bounds so far, and the points that have them."""
 
     primal: Certificate | None = None
     dual: Certificate | None = None
-    single: Certificate | None = None  # the one iterate with the smallest gap
+    single: Certificate | None = None  # the iterate with the smallest gap
 
     def offer(self, found: Certificate) -> None:
-        """Keep what is better than before."""
+        """Keep a certificate where it is better than those before."""
         if self.primal is None or found.primal < self.primal.primal:
             self.primal = found
         if self.dual is None or found.dual > self.dual.dual:
@@ -57,7 +58,7 @@ class Best:
         """The relative gap of the best primal and the best dual value."""
         if self.primal is None or self.dual is None:
             return math.inf
-        if self.primal.primal < self.dual.dual:  # crossed by rounding: no evidence
+        if self.primal.primal < self.dual.dual:  # crossed by rounding: proves nothing
             return math.inf if self.single is None else self.single.relative_gap
         return relative(self.primal.primal - self.dual.dual, self.primal.primal)
 
@@ -65,8 +66,8 @@ class Best:
 class Schedule:
     """Which iterates are certified.
 
-    All; of a stochastic solver those whose numbers grow geometrically, and whichever is
-    the last: an epoch costs about as much as a certificate, and many say nothing new.
+    All of them. Of stochastic solvers only those whose numbers grow geometrically, and
+    the last one: an epoch costs about as much as a certificate.
     """
 
     def __init__(self, sparse: bool, max_iter: int | None, time_limit: float | None):
@@ -76,7 +77,7 @@ class Schedule:
         self.count, self.due, self.over = 0, 1.0, False
 
     def next(self, generator: Any, certificate: Any) -> Iterate | None:
-        """The next iterate to certify; None when there is none."""
+        """The next iterate to certify; None if there is none."""
         pending: Iterate | None = None
         while not self.over:
             try:
@@ -93,7 +94,7 @@ class Schedule:
 
 
 class Run:
-    """One run of a solver: advance, record, and at the end finish."""
+    """One run of a solver: advance and record, again and again; finish at the end."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class Run:
         self.certificate: Any = None  # nothing to send before the first iterate
 
     def advance(self) -> bool:
-        """Certify the next iterate; False when the solver has ended or failed."""
+        """Certify the next iterate; False if the solver has ended or failed."""
         entered = time.perf_counter()
         try:
             iterate = self.schedule.next(self.generator, self.certificate)
@@ -131,7 +132,7 @@ class Run:
         return True
 
     def record(self) -> None:
-        """A row of the trace for the newest iterate."""
+        """Write a row of the trace for the newest iterate."""
         self.trace.append(
             iteration=self.schedule.count - 1,
             seconds=time.perf_counter() - self.begun,
@@ -148,29 +149,27 @@ class Run:
     def ends(self) -> bool:
         """Whether to stop after the newest iterate; the status says why."""
         trace, back = self.trace, max(PATIENCE, len(self.trace) // 2)
-        if trace.last("gap") <= self.tol:
+        gap, long_ago = trace.last("gap"), np.inf
+        if len(trace) > back:
+            long_ago = trace.last("gap", back)
+        if gap <= self.tol:
             self.status = "converged"
         elif self.max_iter is not None and trace.last("iteration") + 1 >= self.max_iter:
             self.status = "max_iter"
         elif self.time_limit is not None and trace.last("seconds") >= self.time_limit:
             self.status = "time_limit"
-        elif len(trace) > back and trace.last("gap") > PROGRESS * trace.last(
-            "gap", back
-        ):
+        elif gap > PROGRESS * long_ago:
             self.status = "stagnated"
         else:
             return False
         return True
 
     def finish(self) -> Result:
-        """The best point, certified afresh, with what happened."""
-        final = _afresh(self.problem, self.best, self.tol)
-        gap = final.relative_gap
-        if self.status == "converged" and gap > self.tol * (1 + 1e-6) + 1e-15:
-            self.status, self.message = (
-                "rounding",
-                f"certified afresh, the gap is {gap:.1e}",
-            )
+        """The best point, certified again, and what happened."""
+        final = _certified_again(self.problem, self.best, self.tol)
+        if self.status == "converged" and not within(final, self.tol):
+            self.status = "rounding"
+            self.message = f"certified again, the gap is {final.relative_gap:.1e}"
         said = (self.method.name, self.status, self.message)
         return Result(self.problem, *said, final, self.trace, self.choice)
 
@@ -193,42 +192,49 @@ def solve(
     Parameters
     ----------
     problem : Problem
-        What to solve.
+        The problem.
     solver : str or Solver
-        A name (see `mklopt list`). "auto" picks by what the formulation and the loss
-        state; `Result.choice` says what and why.
+        A name (see `mklopt list`). "auto" chooses a solver for the formulation and the
+        loss; `Result.choice` says which one, and why.
     tol : float
         The relative gap (primal − dual)/|primal| at which to stop.
     max_iter : int, optional
-        Stop after so many iterates.
+        The largest number of iterates.
     time_limit : float, optional
-        Stop after so many seconds.
+        The largest number of seconds.
     seed : int
-        For stochastic solvers. Their iterates are epochs, and some are certified only.
+        For stochastic solvers. Their iterates are epochs; only some are certified.
     start : Result or (weights, dual), optional
-        Where to begin.
+        The point to begin with.
     callback : function, optional
         Called with (certificate, trace) after each certified iterate; True stops the
         run.
     verbose : bool
         Show progress.
     **options
-        Whatever else the solver takes.
+        Options of the solver.
 
     Returns
     -------
     Result
-        The best point so far, certified afresh, and a status that says what happened.
+        The best point, certified again at the end, and a status that says what
+        happened.
 
     Raises
     ------
     ValueError
-        For limits that make no sense, an unknown solver or option; Unsupported, a kind
-        of it, where the solver cannot solve the problem: the message names those that
-        can.
+        For a wrong limit, an unknown solver or an unknown option.
+    Unsupported
+        If the solver cannot solve the problem. The message names those that can. It is
+        a ValueError, too.
+
+    Examples
+    --------
+    >>> result = solve(problem, "analytic", tol=1e-4)  # doctest: +SKIP
+    >>> result.weights, result.relative_gap  # doctest: +SKIP
     """
     _check_limits(problem, tol, max_iter, time_limit)
-    problem.grams.forget()  # what an earlier run computed is not free for this one
+    problem.grams.forget()  # a run pays for all of its products itself
     method = solver if isinstance(solver, Solver) else find(solver, problem)
     generator = method.steps(problem, **_arguments(method, start, seed, options))
     run = Run(problem, method, generator, (tol, max_iter, time_limit))
@@ -250,8 +256,12 @@ def solve(
     return run.finish()
 
 
-def _afresh(problem: Problem, best: Best, tol: float) -> Certificate:
-    """The best point, certified without any memory."""
+def _certified_again(problem: Problem, best: Best, tol: float) -> Certificate:
+    """The certificate of the best point, without products that were remembered.
+
+    It is the best single iterate if that is good enough; else the best primal and the
+    best dual point together.
+    """
     single, primal, dual = best.single, best.primal, best.dual
     if single is None or primal is None or dual is None:
         nothing = np.zeros(problem.grams.M)
@@ -266,7 +276,7 @@ def _active(found: Certificate) -> int:
     size = found.weights
     if size is None:
         size = np.max(np.abs(found.expansion.reshape(len(found.expansion), -1)), axis=1)
-    return int(np.sum(size > 1e-6 * np.max(size, initial=0.0)))
+    return int(np.sum(size > ACTIVE_SHARE * np.max(size, initial=0.0)))
 
 
 def _arguments(method: Solver, start: Any, seed: int, options: dict) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Progress of a run: a bar on a terminal, a line a second elsewhere, or nothing."""
+"""Progress of a run: a bar on a terminal, a line per second elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Silent:
         pass
 
     def show(self, trace: Trace) -> None:
-        """Nothing to show."""
+        """Show nothing."""
 
 
 class Shown(Silent):
@@ -26,9 +26,8 @@ class Shown(Silent):
     def __init__(self, name: str, tol: float):
         from rich.progress import BarColumn, Progress, TextColumn
 
-        text = "{task.fields[note]}"
-        columns = (TextColumn(name), BarColumn(), TextColumn(text))
-        self.bar = Progress(*columns, refresh_per_second=8)
+        note = TextColumn("{task.fields[note]}")
+        self.bar = Progress(TextColumn(name), BarColumn(), note, refresh_per_second=8)
         self.task = self.bar.add_task(name, total=1.0, note="…")
         self.tol, self.first, self.printed = max(tol, 1e-16), 0.0, 0.0
         self.terminal = self.bar.console.is_terminal
@@ -43,14 +42,13 @@ class Shown(Silent):
             self.bar.stop()
 
     def show(self, trace: Trace) -> None:
-        """The newest row of a trace."""
+        """Show the newest row of a trace."""
         gap = min(max(trace.last("gap"), 1e-16), 1e6)
         self.first = self.first or max(gap, self.tol * 10)
         whole = math.log(self.first / self.tol)
         done = min(max(math.log(self.first / gap) / whole, 0.0), 1.0)
-        seconds, passes = trace.last("seconds"), trace.last("passes")
-        note = f"gap {gap:.1e}  {len(trace)} iterates  {passes:.1f} passes"
-        note += f"  {seconds:.1f} s"
+        seconds, passes = trace.last("seconds"), f"{trace.last('passes'):.1f} passes"
+        note = f"gap {gap:.1e}  {len(trace)} iterates  {passes}  {seconds:.1f} s"
         if self.terminal:
             self.bar.update(self.task, completed=done, note=note)
         elif seconds > self.printed + 1 or gap <= self.tol:
@@ -59,5 +57,5 @@ class Shown(Silent):
 
 
 def progress(verbose: bool, name: str, tol: float) -> Silent:
-    """A bar, or nothing."""
+    """A bar if verbose; else nothing."""
     return Shown(name, tol) if verbose else Silent()

@@ -17,6 +17,7 @@ from ..util.arrays import real_array
 from .trace import Trace, read_columns
 
 Array = np.ndarray
+DUAL_SHARE = 0.75  # of α in the geometric mean of weights from α and from w
 
 STATUS = {
     "converged": "the certified relative gap is at most tol",
@@ -24,7 +25,7 @@ STATUS = {
     "time_limit": "the limit on time came first",
     "stagnated": "the gap stopped falling before it reached tol",
     "finished": "the solver ended by itself before the gap reached tol",
-    "rounding": "the gap was below tol in the loop, but not when certified afresh",
+    "rounding": "the gap was below tol in the loop, but not when certified again",
     "stopped": "the callback asked to stop",
     "interrupted": "interrupted from the keyboard",
     "failed": "the solver raised an error",
@@ -38,20 +39,20 @@ class Result:
     Parameters
     ----------
     problem : Problem
-        What was solved.
+        The problem.
     solver : str
-        By which solver.
+        The name of the solver.
     status : str
         One of converged, max_iter, time_limit, stagnated, finished, rounding, stopped,
         interrupted, failed.
     message : str
-        More about the status, where there is more to say.
+        Details of the status, if there are any.
     certificate : Certificate
-        Of this very point, computed afresh at the end, apart from the solver.
+        The certificate of this point, computed at the end without the solver.
     trace : Trace
-        How it was reached.
+        One row per certified iterate.
     choice : str
-        What a solver that picks another picked, and why.
+        For "auto": the solver that it chose, and why.
     """
 
     problem: Problem = field(repr=False)
@@ -66,12 +67,13 @@ class Result:
     def weights(self) -> Array:
         """The kernel weights at this point: θ_m = ‖w_m‖ / ‖α‖_{K_m} at the optimum.
 
-        A function of the primal point, u / ∂Ω(u) with u_m = ‖w_m‖; where Ω* is smooth,
-        of α, too, ∂Ω*(v)/v. The gap is what w and α are off together, so the squared
-        errors of the two share it and a mean is better than either at its worst: the
-        geometric one, three parts α, which mostly settles first. Elsewhere one of them
-        alone (q > 2: ½‖u‖_q² bends too little for w to tell). The θ that the solver
-        ended with is certificate.weights.
+        They are a function of the primal point, u / ∂Ω(u) with u_m = ‖w_m‖. Where Ω*
+        is smooth they are also a function of α, ∂Ω*(v)/v. The gap bounds the sum of the
+        squared errors of w and α, so that a mean of both is safer than either alone.
+        For ℓp norms it is the geometric mean, three parts α, which usually converges
+        first. For other formulations it is one of the two. (For q > 2 it is α, because
+        ½‖u‖_q² is too flat to determine θ from w.) The last θ of the solver is
+        certificate.weights.
         """
         formulation, found = self.problem.formulation, self.certificate
         traits = formulation.traits
@@ -79,7 +81,8 @@ class Result:
             v = self.problem.grams.norms(found.alpha)
             theta = formulation.dual_weights(v)
             if "ball" in traits:
-                theta = theta**0.75 * formulation.weights(found.norms) ** 0.25
+                other = formulation.weights(found.norms)
+                theta = theta**DUAL_SHARE * other ** (1 - DUAL_SHARE)
         else:
             theta = formulation.weights(found.norms)
         given = found.weights  # an unused kernel may have no finite weight
@@ -87,7 +90,7 @@ class Result:
 
     @property
     def dual(self) -> Array:
-        """α, feasible."""
+        """α, feasible for the dual."""
         return self.certificate.alpha
 
     @property
@@ -97,16 +100,16 @@ class Result:
 
     @property
     def relative_gap(self) -> float:
-        """(primal − dual)/|primal|, certified."""
+        """The certified gap (primal − dual)/|primal|."""
         return self.certificate.relative_gap
 
     @property
     def converged(self) -> bool:
-        """Whether the gap is at most tol."""
+        """Whether the certified gap is at most tol."""
         return self.status == "converged"
 
     def decision(self, test_stack: Any) -> Array:
-        """f at new points from their kernels with the training points.
+        """The predictions at new points, from their kernels with the training points.
 
         Parameters
         ----------
@@ -140,7 +143,7 @@ class Result:
         Parameters
         ----------
         path : str or path
-            The file: the point, the trace, the problem's hash.
+            The file. It gets the point, the trace and a hash of the problem.
         """
         found = self.certificate
         point = {"dual": found.alpha}
@@ -171,7 +174,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike, problem: Problem) -> Result:
-        """A saved result for the problem it belongs to, certified afresh.
+        """Read a saved result, and certify it again.
 
         Parameters
         ----------
@@ -183,12 +186,12 @@ class Result:
         Returns
         -------
         Result
-            With a certificate that was computed now.
+            The result, with a new certificate.
 
         Raises
         ------
         ValueError
-            If the file is no result, or of another problem.
+            If the file is not a result, or belongs to another problem.
         """
         arrays, about = read_archive(path, "result")
         if about.get("problem") != problem.digest():
@@ -205,10 +208,9 @@ class Result:
         certificate = certify(problem, arrays["dual"], theta, coefficients=B)
         parts = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
         message = str(about.get("message", ""))
-        gap = certificate.relative_gap
-        if status == "converged" and not gap <= tol * (1 + 1e-6) + 1e-15:
+        if status == "converged" and not within(certificate, tol):
             status = "finished"
-            message = f"certified on loading, the gap is {gap:.1e}"
+            message = f"certified on loading, the gap is {certificate.relative_gap:.1e}"
         trace = Trace(read_columns(path, parts), **about["about"])
         points = (certificate, trace, str(about.get("choice", "")))
         return cls(problem, solver, status, message, *points)
@@ -228,3 +230,8 @@ class Result:
             f"{found.relative_gap:.1e}\n"
             f"  {self.trace}"
         )
+
+
+def within(found: Certificate, tol: float) -> bool:
+    """Whether the relative gap is at most tol, up to rounding."""
+    return found.relative_gap <= tol * (1 + 1e-6) + 1e-15

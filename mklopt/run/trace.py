@@ -1,4 +1,4 @@
-"""What a run leaves behind, row by row: clock, passes, bounds."""
+"""The trace of a run: one row per certified iterate, with time, passes and bounds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..util.archives import read_archive, write_archive
 
 Array = np.ndarray
 COLUMNS = {
-    "iteration": "number of the iterate, from 0; some need not be certified",
-    "seconds": "wall clock, certificates included",
-    "solver_seconds": "wall clock spent inside the solver",
+    "iteration": "number of the iterate, from 0; not all are certified",
+    "seconds": "time since the start, certificates included",
+    "solver_seconds": "time spent inside the solver",
     "passes": "passes over the kernels, certificates included",
-    "svm_solves": "inner machines solved so far, as the solver reports",
+    "svm_solves": "inner problems solved so far, as the solver reports",
     "rounds": "rounds of the oracle, or epochs, so far, as the solver reports",
     "primal": "C Σ V + Ω at this iterate",
     "dual": "the dual value at this iterate",
@@ -31,14 +31,14 @@ class Trace:
     Parameters
     ----------
     columns : dict, optional
-        Columns to begin with; COLUMNS says what there is.
+        The first entries of each column; COLUMNS lists the columns.
     **about
-        What describes the run: solver, problem, tol.
+        A description of the run: solver, problem, tol.
     """
 
     def __init__(self, columns: dict[str, Any] | None = None, **about: Any):
         self._rows = {name: list((columns or {}).get(name, [])) for name in COLUMNS}
-        self.about = about  # solver, options, problem: whatever describes the run
+        self.about = about
 
     def append(self, **row: float) -> None:
         """Add one row.
@@ -100,7 +100,7 @@ class Trace:
         return {name: self[name] for name in COLUMNS}
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write one NumPy archive without pickles, whole or not at all.
+        """Write one NumPy archive without pickles. A failure leaves no partial file.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Trace:
-        """A trace that `save` wrote.
+        """Read a trace that `save` wrote.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Trace:
 
 
 def read_columns(path: str | os.PathLike, arrays: dict[str, Array]) -> dict[str, list]:
-    """The columns of a trace: numbers, one of each kind for each iterate."""
+    """The columns of a trace from the arrays of a file; all must have one length."""
     missing = [name for name in COLUMNS if name not in arrays]
     if missing:
         raise ValueError(f"{path} has no column {', '.join(missing)} of a trace")

@@ -1,4 +1,4 @@
-"""The solvers, one file per algorithm. A new file here is found by scanning."""
+"""The solvers, one file per algorithm. New files are found by scanning the folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def solvers() -> dict[str, Solver]:
 
 @cache
 def _scan() -> None:
-    """Once: reading the folder takes as long as a small problem."""
+    """Done once: reading the folder takes as long as solving a small problem."""
     for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
         importlib.import_module(f"{__name__}.{module}")
 
@@ -37,7 +37,7 @@ def that_can(problem: Problem) -> list[str]:
     Returns
     -------
     list of str
-        Their names.
+        The names, sorted.
     """
     return [name for name, found in solvers().items() if not found.why_not(problem)]
 
@@ -48,9 +48,9 @@ def find(name: str, problem: Problem) -> Solver:
     Parameters
     ----------
     name : str
-        Its name.
+        The name.
     problem : Problem
-        What it should solve.
+        The problem that it should solve.
 
     Returns
     -------

@@ -1,21 +1,21 @@
 """A working set of kernels, grown by pricing, and Newton's method inside it.
 
 Problem. Formulations that leave most kernels unused and have weights on simplices or
-an orthant (ℓ1, VSKL and CKL that sum inside groups, group lasso, elastic net); losses
-with an inner solver (machines/).
+an orthant (ℓ1, VSKL and CKL that sum inside groups, group lasso, elastic net), with a
+loss that has an inner solver (machines/).
 
-Algorithm. Repeat: solve the problem of the working set W until its gap is a small part
-of the whole gap; price all kernels (working_set.py), by the product that the
-certificate needs anyhow; W becomes the kernels in use and those that would come into
-use if α were a little longer; of new ones no more than are in use. The first W comes
-from the inner problem with all weights equal: the kernels with the largest v =
-‖α‖_{K_m}, group by group where there are groups. Inside W: Newton's method in the
-weights (weight_newton.py), on simplices (simplex_oracle.py) or the orthant
-(orthant_oracle.py).
+Algorithm. Repeat two steps. (1) Solve the problem restricted to the working set W,
+until its gap is a small part of the gap of the whole problem. (2) Price all kernels
+(working_set.py) with the product K_mα that the certificate needs anyway. The next W has
+the kernels in use, and those that would come into use if α were a little longer; the
+number of new ones is limited by the number in use. The first W comes from the inner
+problem with equal weights: the kernels with the largest v = ‖α‖_{K_m}, per group where
+there are groups. Inside W: Newton's method in the weights (weight_newton.py), on
+simplices (simplex_oracle.py) or the orthant (orthant_oracle.py).
 
-Guarantee. W changes until no kernel outside it is asked for; then the gap of W is the
-whole gap. No kernel is ever dropped for good: all are priced before every certificate,
-so that none is missed and nothing needs to be proved of those left out.
+Guarantee. W changes until pricing asks for no kernel outside it; then the gap of W is
+the gap of the whole problem. No kernel is dropped for good: all are priced before every
+certificate. So none is missed, and no rule for safe elimination is needed.
 
 Reference: Chapelle and Rakotomamonjy (2008) for Newton's method in the weights.
 """
@@ -42,21 +42,21 @@ from .steps.working_set import at_most, prices, restricted
 Array = np.ndarray
 # The first working set: a quarter of the kernels, but not fewer and not more than this.
 FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
-# On an orthant the size of the first weights is unknown. Predictions should come out
-# near this number (the loss is small there); up to so many solves look for the size,
-# until it changes by less than the factor.
+# On an orthant the size of the first weights is unknown. A good size makes predictions
+# of about GOOD_PREDICTION, where the loss is small. At most SIZE_SOLVES inner problems
+# are solved to find it, until it changes by less than SIZE_FACTOR.
 GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
-# First weights are proportional to v to this power: large v are nearly alone.
-FIRST_POWER = 4
-MARGIN = 0.05  # α is priced as if it were so much longer: kernels enter early
-# The gap inside W, as a share of the whole: while W changes, and once it is complete.
+FIRST_POWER = 4  # the first weights are proportional to v to this power
+MARGIN = 0.05  # kernels are priced at (1 + MARGIN)α, so that they enter early
+# The gap inside W relative to the whole gap: while W changes, and once it is complete.
 SHARE, FINAL_SHARE = 0.1, 1e-3
-SHARPNESS = 1e-5  # of the inner solver, relative to the gap …
-SMOOTH_SHARPNESS = 1e-4  # … of Newton's method, which ends well below it
+# The gap of the inner solver relative to the whole gap: of SMO, and of Newton's method,
+# which ends well below its tolerance.
+SHARPNESS, SMOOTH_SHARPNESS = 1e-5, 1e-4
 
 
 def promised(problem: Problem) -> float:
-    """At q = ∞ groups fall silent, and ‖α‖_K of theirs has half of the digits only."""
+    """1e-6; 1e-5 at q = ∞: ‖α‖_K of silent groups has only half of the digits."""
     if "sums" not in problem.formulation.traits:
         return 1e-6
     return 1e-6 if problem.formulation.simplices(problem.grams.M)[1] < np.inf else 1e-5
@@ -71,14 +71,15 @@ def promised(problem: Problem) -> float:
     guarantee="the problem of the working set is the whole problem at the end",
 )
 def active(problem: Problem, *, start: Any = None) -> Steps:
-    """Working sets and Newton's method; see the top of this file."""
+    """Working sets of kernels, and Newton's method in their weights."""
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
     smooth = problem.loss.twice_differentiable
     sharpness = SMOOTH_SHARPNESS if smooth else SHARPNESS
     machine = machine_for(problem, None, sharpness, second_order=True)
     if start is not None:
         at = Start.of(problem, start)
-        theta = at.point_weights
+        known = at.certificate
+        theta = at.weights if known is None else weights_of(known)
         alpha = np.zeros(problem.shape) if at.dual is None else at.dual
         certificate = yield Iterate(alpha, theta)
         machine.alpha = certificate.alpha
@@ -90,8 +91,7 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
             certificate = yield Iterate(machine.point, theta)
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
-        part = restricted(problem, W)
-        machine.enter(part, W)
+        machine.enter(restricted(problem, W), W)
         inner = newton_inside(machine, theta[W], certificate)
         goal = None if certificate is None else share * certificate.gap
         certificate = yield from inside(problem, W, machine, inner, goal)
@@ -104,7 +104,10 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
 
 
 def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array:
-    """The kernels that a longer α would use, new ones at most as many as are used."""
+    """The kernels that (1 + MARGIN)α would use; at most as many new ones as used ones.
+
+    At least FEWEST new ones may come.
+    """
     v = np.sqrt(np.maximum(problem.grams.quad(certificate.alpha), 0.0))
     used = theta > 0
     gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
@@ -115,7 +118,7 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
 
 
 def nearest(problem: Problem, v: Array) -> Array:
-    """The first kernels that prox_γΩ(v) uses as γ falls."""
+    """The kernels that prox_γΩ(v) uses first as γ falls, found by bisection in γ."""
     few = min(max(FEWEST, len(v) // FIRST_SHARE), LARGEST_FIRST)
     prox = problem.formulation.prox
     low, high = 0.0, max(float(np.max(v)), 1e-300)
@@ -129,13 +132,13 @@ def nearest(problem: Problem, v: Array) -> Array:
 
 
 def opening(problem: Problem, machine: Machine) -> Array:
-    """θ to begin with: the machine of all kernels alike says which come first."""
-    M = problem.grams.M
+    """The first θ, from the inner problem with equal weights."""
+    M, orthant = problem.grams.M, "orthant" in problem.formulation.traits
     K = problem.grams.combine(np.ones(M))
-    size = first_size(problem, K) if "orthant" in problem.formulation.traits else 1 / M
+    size = first_size(problem, K) if orthant else 1 / M
     for _ in range(SIZE_SOLVES):
         alpha = machine.solve(np.full(M, size), K=size * K)
-        if "orthant" not in problem.formulation.traits:
+        if not orthant:
             break
         times = resized(problem, float(alpha @ machine.K @ alpha), size * M)
         size *= times
@@ -144,15 +147,16 @@ def opening(problem: Problem, machine: Machine) -> Array:
     v = np.sqrt(np.maximum(problem.grams.quad(machine.point), 0.0))
     theta, first = np.zeros(M), nearest(problem, v)
     share = v[first] ** FIRST_POWER
-    share = share if np.any(share) else np.ones(len(first))  # nothing tells them apart
+    share = share if np.any(share) else np.ones(len(first))  # all v are 0
     theta[first] = size * M * share / np.sum(share)
     return theta
 
 
 def first_size(problem: Problem, K: Array) -> float:
-    """θ of all kernels alike at which predictions are of the order of GOOD_PREDICTION.
+    """The common weight for which predictions are about GOOD_PREDICTION.
 
-    With α along a = −C V'(0), as long as an average kernel allows: ‖α‖_K² = M.
+    α is taken along a = −C V'(0), with the length that an average kernel allows:
+    ‖α‖_K² = M.
     """
     slope = problem.loss.gradient(np.zeros(problem.shape), problem.y)
     a = problem.feasible(-problem.costs * slope)
@@ -162,7 +166,7 @@ def first_size(problem: Problem, K: Array) -> float:
 
 
 def resized(problem: Problem, length: float, total: float) -> float:
-    """By how much J + cΣt asks for other weights, if J falls with their inverse."""
+    """The factor for all weights that minimizes J + cΣt, if J is as its inverse."""
     price = problem.formulation.orthant[0] * total
     return float(np.sqrt(max(0.5 * length / price, 1e-12)))
 
@@ -187,7 +191,7 @@ def newton_inside(
 
 
 def _on_simplices(oracle: Oracle, theta: Array) -> Array:
-    """θ_k = λ_kθ_j: θ across groups goes to the oracle, λ is left."""
+    """λ of θ_k = λ_kθ_j, up to a factor per group; the oracle gets the θ_j."""
     sums = oracle.sums(theta)
     if np.all(sums > 0):
         oracle.theta = sums
@@ -195,7 +199,7 @@ def _on_simplices(oracle: Oracle, theta: Array) -> Array:
 
 
 def simplices(part: Problem) -> tuple[Groups, float]:
-    """The groups of kernels, and q across them; a single simplex has one group."""
+    """The groups of kernels and q across them; a single simplex is one group."""
     M = part.grams.M
     if "sums" in part.formulation.traits:
         return part.formulation.simplices(M)
@@ -205,9 +209,9 @@ def simplices(part: Problem) -> tuple[Groups, float]:
 def inside(
     problem: Problem, W: Array, machine: Machine, inner: Steps, goal: float | None
 ) -> Generator[Iterate, Certificate, Certificate]:
-    """The inner solver until its own gap is at most the goal; then the whole gap.
+    """Steps inside W until its own gap is at most the goal; then the whole certificate.
 
-    Where there is no goal yet, it is a share of the first gap.
+    Without a goal it is SHARE of the first gap.
     """
     sent, shown = None, machine.work
     while True:
@@ -223,7 +227,7 @@ def inside(
 
 
 def _enlarged(problem: Problem, W: Array, found: Certificate, info: dict) -> Iterate:
-    """A point of the working set as one of the whole problem."""
+    """A point of the restricted problem as a point of the whole problem."""
     if found.weights is not None:
         theta = np.zeros(problem.grams.M)
         theta[W] = found.weights

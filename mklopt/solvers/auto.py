@@ -1,28 +1,30 @@
-"""What runs when no solver is named: the quickest that the traits allow, then others.
+"""The default: the fastest solver that the traits allow, then others if it fails.
 
 Problem. Every formulation, every loss.
 
 Algorithm. By what the formulation and the loss state:
 
-    Ω* smooth, a machine for the loss        `analytic`: all kernels are in use, Newton
+    Ω* smooth, an inner solver for the loss  `analytic`: all kernels are in use, Newton
                                              in log θ
-    simplices or an orthant of weights, and  `active`: a working set of kernels, Newton
-    a machine for the loss                   in θ inside it
+    weights on simplices or an orthant, and  `active`: a working set of kernels, Newton
+    an inner solver for the loss             in θ inside it
     weights that majorize, no closed prox    `analytic`, with Anderson's acceleration
-    everything else, and whatever fails      `spicy`, from the best point so far; where
-                                             that fails, too, `analytic` if it can
+    everything else, or one of these failed  `spicy`, from the best point so far; if it
+                                             fails, too, `analytic` where possible
 
-What was picked and why is in `Result.choice`.
+`Result.choice` says which solver was picked, and why.
 
-Tried and left out, since they save nothing: a copy of the kernels in single precision
-(n = 1000: it costs 0.7 passes, an iterate with it 0.25 less; there are three to five
-of them); spheres around α* that prove kernels unused, ‖α − α*‖² ≤ 2 C L gap for a loss
-with an L-Lipschitz gradient (n = 500, M = 100: of about 80 unused kernels 60 are proved
-so at a gap of 1e-5 with the logistic loss and C = 1, none at 4e-7 with C = 100, none at
-7e-4 with the squared loss; the certificate after these is the last one).
+Two ideas were tried and left out, because they save nothing. (1) A copy of the kernels
+in single precision: at n = 1000 the copy costs 0.7 passes and saves 0.25 per iterate,
+of which there are three to five. (2) Spheres around α* that prove kernels unused,
+‖α − α*‖² ≤ 2 C L gap for a loss with an L-Lipschitz gradient. At n = 500, M = 100, with
+about 80 unused kernels: 60 are proved unused with the logistic loss and C = 1 at a gap
+of 1e-5, none with C = 100 at 4e-7, none with the squared loss at 7e-4. The certificate
+after these is already the last one.
 
-Guarantee. That of the solver picked. If it raises, ends or makes no progress for
-PATIENCE iterates, the next one goes on; `spicy` takes every formulation and loss.
+Guarantee. That of the solver picked. If it raises an error, ends, or makes no progress
+for PATIENCE iterates, the next one goes on from the best point. `spicy` takes every
+formulation and loss.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ from .analytic import analytic
 from .base import Iterate, Solver, Steps, solver
 from .spicy import spicy
 
-PATIENCE = 30  # iterates …
-PROGRESS = 0.9  # … in which the gap must fall to this part of itself
+PATIENCE = 30  # iterates in which the gap must fall …
+PROGRESS = 0.9  # … to this part of its value
 
 
 @solver(
@@ -52,37 +54,32 @@ PROGRESS = 0.9  # … in which the gap must fall to this part of itself
     guarantee="that of the solver it picks; switches when progress stalls",
 )
 def auto(problem: Problem, *, start: Any = None) -> Steps:
-    """The solver that the traits point to, and others should it fail."""
+    """The solver that the traits allow, and others if it fails."""
     for method, why in plan(problem):
         ended = yield from followed(method.steps(problem, start=start), why)
         start = start if ended is None else ended
 
 
 def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
-    """The solver to begin with, and why; then others that can, should it fail."""
-    name, loss = problem.formulation.name, problem.loss.name
-    if "smooth_dual" in problem.formulation.traits and not analytic.why_not(problem):
-        first, why = analytic, f"{name} uses all kernels, and {loss} has an SVM solver"
+    """The solver to begin with, and why; then the others that can solve the problem."""
+    formulation, anything = problem.formulation, "it takes every formulation and loss"
+    name, solvable = formulation.name, f"{problem.loss.name} has an SVM solver"
+    if "smooth_dual" in formulation.traits and not analytic.why_not(problem):
+        first, why = analytic, f"{name} uses all kernels, and {solvable}"
     elif not active.why_not(problem):
-        first, why = (
-            active,
-            f"{name} leaves kernels unused, and {loss} has an SVM solver",
-        )
-    elif not problem.formulation.closed("prox") and not analytic.why_not(problem):
+        first, why = active, f"{name} leaves kernels unused, and {solvable}"
+    elif not formulation.closed("prox") and not analytic.why_not(problem):
         first, why = analytic, f"{name} has weights in closed form, but no prox"
     else:
-        first, why = spicy, "it takes every formulation and loss"
+        first, why = spicy, anything
     yield first, f"{first.name}: {why}"
-    for other, why in (
-        (spicy, "it takes every formulation and loss"),
-        (analytic, f"{loss} has an SVM solver"),
-    ):
+    for other, why in ((spicy, anything), (analytic, solvable)):
         if other is not first and not other.why_not(problem):
             yield other, f"{other.name}: {why}; {first.name} failed"
 
 
 def followed(steps: Steps, why: str) -> Generator[Iterate, Certificate, Any]:
-    """The iterates of a solver until it fails; the best certificate comes back."""
+    """The iterates of a solver until it fails; returns the best certificate."""
     sent, best, idle = None, None, 0
     while True:
         try:

@@ -5,9 +5,11 @@
         ...
         certificate = yield Iterate(dual=alpha, weights=theta)
 
-The loop in run/loop.py certifies each iterate, stops, keeps time and sends the
-certificate back in. A solver that is asked for a problem it cannot solve is not
-started: one sentence names those that can.
+The loop in run/loop.py certifies each iterate, sends the certificate back to the
+generator, measures time and decides when to stop. A solver that cannot solve a problem
+is not started; the error names the solvers that can.
+
+`choice`, `positive` and `quadratic_dual` are the checks that several solvers share.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,7 @@ import numpy as np
 
 from ..certificates.certificate import Certificate, certify
 from ..formulations.base import TRAITS
+from ..formulations.losses.base import Quadratic
 from ..problem import Problem
 
 Array = np.ndarray
@@ -30,27 +33,27 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Iterate:
-    """A candidate: α, and kernel weights θ or coefficients for the primal point.
+    """A candidate: α for the dual; kernel weights θ or coefficients for the primal.
 
     Parameters
     ----------
     dual : array or function
-        α with the sign of the label, feasible or not. A function is called when the
-        iterate is certified.
+        α with the sign of the label; it need not be feasible. A function is called
+        when the iterate is certified.
     weights : array, optional
         θ ≥ 0, for w_m = θ_m Σ_i α_i ψ_m(x_i).
     coefficients : array or function, optional
-        (M, n[, k]) instead of weights; a function returns them when they are needed.
+        (M, n[, k]) instead of weights. A function is called when they are needed.
     bias : optional
         Ignored: the certificate finds the best bias itself.
     info : dict
-        Numbers worth keeping; "svm_solves" and "rounds" go into the trace.
+        Further numbers. "svm_solves" and "rounds" go into the trace.
     """
 
     dual: Array | Callable[[], Array]
     weights: Array | None = None
     coefficients: Array | Callable[[], Array] | None = None
-    bias: Any = None  # the certificate finds the best bias itself
+    bias: Any = None
     info: dict[str, Any] = field(default_factory=dict)
 
 
@@ -58,11 +61,10 @@ Steps = Generator[Iterate, Certificate, None]
 
 
 def certify_iterate(problem: Problem, iterate: Iterate) -> Certificate:
-    """The certificate of an iterate, with products that the stack remembers."""
-    B, dual = iterate.coefficients, iterate.dual
-    B, dual = B() if callable(B) else B, dual() if callable(dual) else dual
-    points = (dual, iterate.weights)
-    return certify(problem, *points, coefficients=B, remembered=True)
+    """The certificate of an iterate. It uses products that the stack remembers."""
+    B, alpha = iterate.coefficients, iterate.dual
+    B, alpha = B() if callable(B) else B, alpha() if callable(alpha) else alpha
+    return certify(problem, alpha, iterate.weights, coefficients=B, remembered=True)
 
 
 def _in_words(need: str) -> str:
@@ -80,11 +82,11 @@ class Solver:
     Parameters
     ----------
     name : str
-        By which `solve` knows it.
+        The name that `solve` takes.
     steps : function
         A generator function of (problem, *, start, …) that yields iterates.
     needs : frozenset of str
-        Traits of the formulation, all of them; "a or b" asks for one of two.
+        The formulation must state all these traits; "a or b": one of the two.
     losses : frozenset of str
         Names of losses, or kinds as in `Loss.kinds`.
     bias : frozenset of bool
@@ -92,7 +94,7 @@ class Solver:
     accuracy : float or function
         The relative gap it promises, or a function of the problem; see `promise`.
     reference : str
-        The papers it is from.
+        The papers that describe it.
     guarantee : str
         What is proved of it, in one sentence.
     about : str
@@ -120,7 +122,7 @@ class Solver:
         Returns
         -------
         str
-            What is missing, in words; empty where it can solve the problem.
+            What is missing, in words; empty if it can solve the problem.
         """
         traits = problem.formulation.traits
         missing = sorted(n for n in self.needs if not traits & set(n.split(" or ")))
@@ -135,7 +137,7 @@ class Solver:
         return ""
 
     def promise(self, problem: Problem) -> float:
-        """The relative gap it reaches on problems of ordinary size.
+        """The relative gap that it reaches on problems of ordinary size.
 
         Parameters
         ----------
@@ -145,13 +147,13 @@ class Solver:
         Returns
         -------
         float
-            The gap; inf: no promise.
+            The gap; infinite where nothing is promised.
         """
         return self.accuracy(problem) if callable(self.accuracy) else self.accuracy
 
     @property
     def draws(self) -> bool:
-        """Whether it draws random numbers: then not every iterate is certified."""
+        """Whether it draws random numbers. Then not every iterate is certified."""
         return "rng" in inspect.signature(self.steps).parameters
 
     def options(self) -> dict[str, Any]:
@@ -180,22 +182,22 @@ def solver(
     Parameters
     ----------
     name : str
-        By which `solve` will know it.
+        The name that `solve` will take.
     needs : set of str, optional
         Traits that the formulation must state (`formulations/base.py` has the table);
-        "a or b" asks for one of two.
+        "a or b": one of the two.
     losses : set of str, optional
-        Names of losses or kinds of them, as in `Loss.kinds`; default: a quadratic dual.
+        Names of losses, or kinds as in `Loss.kinds`. Default: a quadratic dual.
     bias : set of bool, optional
         Whether it takes problems with a bias, without, or both (the default).
     accuracy : float or function
         The relative gap it promises, or a function of the problem.
     reference : str
-        The papers it is from.
+        The papers that describe it.
     guarantee : str
         What is proved of it, in one sentence.
     about : str, optional
-        What it is; default: the first line of the module's docstring.
+        What it is. Default: the first line of the module's docstring.
 
     Returns
     -------
@@ -210,27 +212,46 @@ def solver(
     """
 
     def register(steps: Callable[..., Steps]) -> Solver:
-        found = Solver(
-            name,
-            steps,
-            frozenset(needs or ()),
-            frozenset(losses or {"quadratic"}),
-            frozenset(bias if bias is not None else {True, False}),
-            accuracy,
-            reference,
-            guarantee,
-            _first_line(about or sys.modules[steps.__module__].__doc__),
-        )
-        REGISTRY[name] = found
-        return found
+        text = about or sys.modules[steps.__module__].__doc__ or ""
+        traits, kinds = frozenset(needs or ()), frozenset(losses or {"quadratic"})
+        biases = frozenset({True, False} if bias is None else bias)
+        words = (reference, guarantee, text.strip().split("\n")[0])
+        REGISTRY[name] = Solver(name, steps, traits, kinds, biases, accuracy, *words)
+        return REGISTRY[name]
 
     return register
 
 
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().split("\n")[0]
+def up_to_C(largest: float, accuracy: float) -> Callable[[Problem], float]:
+    """A promise for well-conditioned problems: those without a larger C."""
+    return lambda problem: accuracy if np.max(problem.costs) <= largest else math.inf
 
 
-def up_to_C(most: float, accuracy: float) -> Callable[[Problem], float]:
-    """A promise for well-conditioned problems: every C at most so large."""
-    return lambda problem: accuracy if np.max(problem.costs) <= most else math.inf
+# ---- checks that several solvers share -----------------------------------------------
+
+
+def choice(name: str, given: Any, allowed: Iterable[Any]) -> Any:
+    """The given option if it is allowed; else an error that lists what is."""
+    known = tuple(allowed)
+    if given not in known:
+        *others, last = map(repr, known)
+        raise ValueError(f"{name} = {given!r}; choose {', '.join(others)} or {last}")
+    return given
+
+
+def positive(name: str, given: Any, finite: bool = False) -> float:
+    """The given number if it is positive; else an error."""
+    number = isinstance(given, int | float | np.integer | np.floating)
+    number = number and not isinstance(given, bool)
+    if not number or not given > 0 or (finite and given == math.inf):
+        kind = "finite positive" if finite else "positive"
+        raise ValueError(f"{name} = {given!r}; give a {kind} number")
+    return float(given)
+
+
+def quadratic_dual(problem: Problem) -> Quadratic:
+    """The quadratic dual of the loss, with its bounds and kinks; else an error."""
+    dual = problem.loss.quadratic(problem.y, problem.costs)
+    if dual is None:
+        raise ValueError(f"the dual of {problem.loss.name} is not quadratic")
+    return dual

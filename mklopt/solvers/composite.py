@@ -5,18 +5,18 @@ Hölder, used twice, writes it with θ_jk = g_j λ_jk, p(r) = r/(2 − r):
 
     ‖u‖²_{r,s} = min of Σ u_jk²/(g_j λ_jk) over ‖g‖_{p(s)} ≤ 1, all ‖λ_j‖_{p(r)} ≤ 1
 
-Algorithm (Szafranski, Grandvalet and Rakotomamonjy 2008). The two levels in turn, with
-a machine on Σθ_jkK_jk before each, u = θ‖α‖_K:
+Algorithm (Szafranski, Grandvalet and Rakotomamonjy 2008). The two levels in turn, after
+solving the SVM with the kernel Σθ_jkK_jk; u = θ‖α‖_K:
 
     inside    λ_jk = (u_jk/‖u_j‖_r)^{2−r}, g held
     across    g_j ∝ a_j^{(2−s)/2}, a_j = Σ_k u_jk²/λ_jk, λ held
 
-Updated after one and the same machine they would be the weights of analytic.py, which
-solves these problems too and, with its acceleration, to more digits.
+If both were updated after the same SVM, this would be the step of analytic.py, which
+solves these problems too, and more accurately because it is accelerated.
 
-Guarantee. The objective never rises, up to the tolerance of the machine: every step
-minimizes a convex function over one of w, λ, g. For s ≥ 2 no such g exists, and VSKL is
-for mirror.py.
+Guarantee. The objective never rises, up to the tolerance of the SVM solver: every step
+minimizes a convex function over one of w, λ, g. For s ≥ 2 no such g exists; mirror.py
+solves VSKL.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Levels:
         return sizes / norm(sizes, self.s / (2 - self.s)), inside
 
     def inside(self, u: Array, held: Array) -> Array:
-        """The best λ for block norms u; groups without use keep theirs."""
+        """The best λ for block norms u; a group with u_j = 0 keeps its λ."""
         sums = self.norms(u, self.r)[self.owner]
         best = (u / np.where(sums > 0, sums, 1.0)) ** (2 - self.r)
         return np.where(sums > 0, best, held)

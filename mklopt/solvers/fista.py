@@ -2,11 +2,11 @@
 
 Problem. Any formulation, any loss with a Lipschitz gradient.
 
-Algorithm (Beck and Teboulle 2009, section 4). The step of ista.py from a point ahead,
-Y = W_t + ((a_t − 1)/a_{t+1})(W_t − W_{t−1}), a_{t+1} = (1 + √(1 + 4a_t²))/2. Restarted
-(a = 1) where the momentum points uphill, ⟨Y − W_{t+1}, W_{t+1} − W_t⟩ > 0 (O'Donoghue
-and Candès 2015): without it the iterates oscillate, with it convergence is linear where
-the objective is strongly convex near the solution.
+Algorithm (Beck and Teboulle 2009, section 4). The step of ista.py from an extrapolated
+point, Y = W_t + ((a_t − 1)/a_{t+1})(W_t − W_{t−1}), a_{t+1} = (1 + √(1 + 4a_t²))/2. The
+momentum restarts (a = 1) where it points uphill, ⟨Y − W_{t+1}, W_{t+1} − W_t⟩ > 0
+(O'Donoghue and Candès 2015). Without restarts the iterates oscillate; with them
+convergence is linear where the objective is strongly convex near the solution.
 
 Guarantee. F(W_t) − F* ≤ 2L ‖W_0 − W*‖² / (t + 1)² without restarts.
 """
@@ -38,8 +38,8 @@ def fista(
 ) -> Steps:
     """Accelerated proximal gradient steps.
 
-    backtracking: find L on the way; False: the bound max C · Lip(V') · λ_max(ΣK_m)
-    restart: begin the momentum anew where it points uphill
+    backtracking: search for L; False: the bound max C · Lip(V') · λ_max(ΣK_m)
+    restart: restart the momentum where it points uphill
     """
     forward = Forward(problem, checked(backtracking))
     W = begin(problem, first_coefficients(problem, start)[0])

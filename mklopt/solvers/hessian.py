@@ -6,13 +6,13 @@ and group lasso and elastic net on the orthant, with F of orthant_oracle.py (act
 uses all three).
 
 Algorithm (Chapelle and Rakotomamonjy 2008). J has the gradient −½v² and a Hessian that
-costs one product with the kernels at stake (simplex_oracle.py); the step is the minimum
-of the quadratic model on the simplex, shortened until J falls enough. Kernels of weight
-0 with v_m well below the largest are left out of the model.
+costs one product with the kernels in the model (simplex_oracle.py). The step is the
+minimum of the quadratic model on the simplex, shortened until J falls enough. Kernels
+of weight 0 with v_m well below the largest are left out of the model.
 
 Guarantee. J falls in every step; quadratic convergence once the free coordinates of the
-machine and the kernels in use no longer change. Own stop of the paper (predicted
-decrease 1e-5) does not mean a gap of 1e-3; here the certificate decides.
+SVM and the kernels in use no longer change. The paper stops at a predicted decrease of
+1e-5, which does not even imply a gap of 1e-3; here the certificate decides.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Steps in the kernel weights inside the SMO: no machine is ever solved to the end.
+"""Steps in the kernel weights between moves of SMO, before any SVM is solved.
 
 Problem. ℓp-norm MKL with p in [1, ∞], any loss with a quadratic dual.
 
-Algorithm (Kloft et al. 2011, algorithm 2). Keep (K_mα)_i for all kernels and samples; a
-pair of coordinates moves as in the machine on Σθ_mK_m, which takes two rows of every
-kernel; after some moves the weights take their analytic step. For p = 1, where that
-step is slow, the weights come from the cuts collected so far (cutting_planes.py), the
-interleaved semi-infinite program of Sonnenburg et al. (2006).
+Algorithm (Kloft et al. 2011, algorithm 2). Keep (K_mα)_i for all kernels and samples.
+A pair of coordinates moves as in SMO with the kernel Σθ_mK_m, which takes two rows of
+every kernel; after some moves the weights take their analytic step. That step is slow
+for p = 1; there the weights come from the cuts collected so far (cutting_planes.py),
+as in the interleaved semi-infinite program of Sonnenburg et al. (2006).
 
-Guarantee. With p > 1 and exact machines the limit is optimal. Here a machine is pushed
-to a tenth of the gap that is left, and further when that does not move it: the higher
-precision, if needed, of section 4.3 of the paper.
+Guarantee. With p > 1 and exact SVM solutions the limit is optimal. Here the SVM is
+solved to a tenth of the remaining gap, and more precisely if α does not move: the
+"higher precision, if needed" of section 4.3 of the paper.
 """
 
 from __future__ import annotations
@@ -23,22 +23,16 @@ from numba import boolean, float64, int64
 from ..grams.rows import RowReader
 from ..problem import Problem
 from ..util.compiled import STACK, VECTOR, compiled
-from .base import Iterate, Steps, solver
-from .machines.smo import (
-    FIVE,
-    WRITTEN,
-    add_rows,
-    combined_row,
-    longest,
-    machine_gap,
-    mate,
-    pick,
-    shift,
-)
+from .base import Iterate, Steps, quadratic_dual, solver
+from .machines import smo
+from .machines.smo import FIVE, WRITTEN
 from .start import first_weights
 from .steps.cutting_planes import Cuts
 
-FIRST_SHARPNESS, SHARPEST = 0.1, 1e-8  # the SVM's gap, relative to the whole gap
+# The gap of the SVM relative to the whole gap: at first, and at least.
+FIRST_SHARPNESS, SHARPEST = 0.1, 1e-8
+# The moves of one call write about so many numbers: a tenth of a second.
+NUMBERS_AT_ONCE, FEWEST_MOVES = 20_000_000, 20
 
 
 @solver(
@@ -52,8 +46,7 @@ FIRST_SHARPNESS, SHARPEST = 0.1, 1e-8  # the SVM's gap, relative to the whole ga
 def interleaved(problem: Problem, *, start: Any = None) -> Steps:
     """Moves of SMO, and a step in the weights after some of them."""
     reader, grams = RowReader(problem.grams), problem.grams
-    dual = problem.loss.quadratic(problem.y, problem.costs)
-    assert dual is not None
+    dual = quadratic_dual(problem)
     theta, alpha = first_weights(problem, start)
     alpha = problem.feasible(np.zeros(grams.n) if alpha is None else alpha).copy()
     images = grams.matvec(alpha)  # (K_mα)_i
@@ -64,7 +57,7 @@ def interleaved(problem: Problem, *, start: Any = None) -> Steps:
         moves = reader(_moves, *state, tol, moves_at_once(grams.M, grams.n))
         v = np.sqrt(np.maximum(np.sum(images * alpha, axis=1), 0.0))
         certificate = yield Iterate(problem.feasible(alpha), theta)
-        if moves == 0:  # α was good enough already: ask for more
+        if moves == 0:  # α was good enough already: ask for more precision
             sharpness = max(0.3 * sharpness, SHARPEST)
         tol = sharpness * max(certificate.gap, 0.0)
         if problem.formulation.ball == 1:
@@ -76,8 +69,8 @@ def interleaved(problem: Problem, *, start: Any = None) -> Steps:
 
 
 def moves_at_once(M: int, n: int) -> int:
-    """So many moves take about a tenth of a second."""
-    return max(20, min(n, 20_000_000 // (M * n)))
+    """The moves of one call, at most n."""
+    return max(FEWEST_MOVES, min(n, NUMBERS_AT_ONCE // (M * n)))
 
 
 @compiled(
@@ -98,20 +91,21 @@ def _moves(
     row = np.empty(n)
     for moves in range(most):
         if moves % (n // 2 + 1) == 0:
-            gap, _ = machine_gap(linear, kink, ridge, low, high, bias, alpha, g)
+            gap, _ = smo.inner_gap(linear, kink, ridge, low, high, bias, alpha, g)
             if gap <= tol:
                 return moves
-        i, way, slope = pick(g, kink, ridge, alpha, low, high, diag, bias)
+        i, way, slope = smo.pick(g, kink, ridge, alpha, low, high, diag, bias)
         if i < 0:
             return moves
         if bias:
-            combined_row(K, read, theta, i, row)
-        j, fall, bend = mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias)
+            smo.combined_row(K, read, theta, i, row)
+        j, fall, bend = smo.mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias)
         if j < 0:
             return moves
-        step = way * min(fall / bend, longest(i, j, way, kink, low, high, alpha))
-        shift(i, j, step, low, high, alpha)
-        add_rows(K, read, theta, i, j, step, images, g)
+        reach = smo.longest(i, j, way, kink, low, high, alpha)
+        step = way * min(fall / bend, reach)
+        smo.shift(i, j, step, low, high, alpha)
+        smo.add_rows(K, read, theta, i, j, step, images, g)
         g[i] += step * ridge[i]
         if j != i:
             g[j] -= step * ridge[j]

@@ -2,11 +2,10 @@
 
 Problem. Any formulation, any loss with a Lipschitz gradient.
 
-Algorithm (Suzuki and Tomioka 2009, section 4.1). Linearize the loss, step against its
-gradient, shrink each block: proximal_step.py. The bias is minimized out, which the
-paper's separate step γ_b only approximates.
-
-L may fall between steps: monotone descent needs no more than the bound at each step.
+Algorithm (Suzuki and Tomioka 2009, section 4.1). Linearize the loss, make a step
+against its gradient, shrink each block: proximal_step.py. The bias is minimized out;
+the paper's separate step γ_b only approximates this. L may fall between steps: for
+monotone descent the bound has to hold at each step only.
 
 Guarantee. F(W_t) − F* ≤ L ‖W_0 − W*‖² / (2t), with L the largest constant that the
 backtracking needed; the objective never rises (Beck and Teboulle 2009, theorem 3.1).

@@ -1,7 +1,7 @@
 """L-BFGS on the smooth dual of ℓp-norm MKL with the squared loss and no bias.
 
-Problem. max over α of ⟨y, α⟩ − ‖α‖²/(2C) − ½‖v(α)‖²_{q*}, v_m = ‖α‖_{K_m}: free of
-constraints and differentiable for 1 < p < ∞, and so for every smooth Ω*.
+Problem. max over α of ⟨y, α⟩ − ‖α‖²/(2C) − ½‖v(α)‖²_{q*}, v_m = ‖α‖_{K_m}: without
+constraints and differentiable for 1 < p < ∞, and for every other smooth Ω*.
 
 Algorithm (Kloft et al. 2011, section 3.4). The gradient is y − α/C − Σθ_m(α)K_mα with
 θ = ∂Ω*(v)/v: one quad and one combine, a full pass. L-BFGS with the diagonal C as the
@@ -23,6 +23,8 @@ from .base import Iterate, Steps, solver
 from .start import first_dual, first_weights
 
 Array = np.ndarray
+MAX_BISECTIONS = 40  # of one line search
+ENOUGH_DECREASE, ENOUGH_FLATNESS = 1e-4, 0.9  # the weak Wolfe conditions
 
 
 @solver(
@@ -35,7 +37,7 @@ Array = np.ndarray
     guarantee="the dual rises in every step",
 )
 def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
-    """L-BFGS on the dual; memory: how many pairs are kept."""
+    """L-BFGS on the dual; memory: the number of steps that are kept."""
     grams, formulation = problem.grams, problem.formulation
     y, C = problem.y, problem.costs
 
@@ -57,12 +59,12 @@ def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
         yield Iterate(alpha, theta)
         direction = -_metric(pairs, slope, C)
         falls, t, low, high = float(slope @ direction), 1.0, 0.0, np.inf
-        for _ in range(40):  # bisection for the weak Wolfe conditions
+        for _ in range(MAX_BISECTIONS):
             trial = alpha + t * direction
             new, new_slope, theta = at(trial)
-            if new > value + 1e-4 * t * falls:
+            if new > value + ENOUGH_DECREASE * t * falls:
                 high = t
-            elif new_slope @ direction < 0.9 * falls:
+            elif new_slope @ direction < ENOUGH_FLATNESS * falls:
                 low = t
             else:
                 break
@@ -71,7 +73,7 @@ def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
         if step @ bend > 1e-14 * np.linalg.norm(step) * np.linalg.norm(bend):
             pairs.append((step, bend))
         elif not pairs:
-            return  # no progress is left in float64
+            return  # no progress is possible in float64
         else:
             pairs.clear()
         alpha, value, slope = trial, new, new_slope

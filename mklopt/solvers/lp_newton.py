@@ -9,10 +9,10 @@ Hessian,
 
     θ_m += (½‖w_m‖²/θ_m² − λθ_m^{p−1}) / (‖w_m‖²/θ_m³ + (p−1)λθ_m^{p−2}),
 
-shortened until the sum falls, and scaled back to the ball; a few of them per machine.
+shortened until the sum falls, and scaled back to the ball; a few of them per SVM.
 
-Guarantee. The sum never rises, so with exact machines the objective never does. Near
-p = 1 the model is good only close to θ, which is what the paper calls problems there.
+Guarantee. The sum never rises, so with exact SVM solutions the objective never rises.
+Near p = 1 the model is good only close to θ; the paper reports problems there.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from .machines.factory import machine_for
 from .start import first_weights
 
 Array = np.ndarray
+MAX_HALVINGS = 40  # of one Newton step
+LARGEST_FALL = 0.1  # a step leaves at least this part of every weight
 
 
 @solver(
@@ -39,7 +41,7 @@ Array = np.ndarray
     guarantee="the objective never rises",
 )
 def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
-    """Inner problem and some Newton steps in θ in turn."""
+    """Inner problem and Newton steps in θ in turn; steps: Newton steps per SVM."""
     p = problem.formulation.ball
     theta, alpha = first_weights(problem, start)
     machine = machine_for(problem, alpha)
@@ -53,21 +55,21 @@ def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
 
 def newton_step(theta: Array, w: Array, p: float) -> Array:
     """θ after one step for fixed ‖w_m‖, on the unit ball of the p-norm."""
-    if p == np.inf:  # the ball is a box, and every weight at its end is best
+    if p == np.inf:  # the ball is a box: the largest weights are the best
         return np.ones_like(theta)
     used = w**2 > 0
     if not np.any(used):
         return theta
     t, w2 = theta[used] / norm(theta[used], p), w[used] ** 2
-    price = lambda t: float(np.sum(w2 / t))  # noqa: E731
-    multiplier = 0.5 * price(t) / float(np.sum(t**p))
+    value = lambda t: float(np.sum(w2 / t))  # noqa: E731
+    multiplier = 0.5 * value(t) / float(np.sum(t**p))
     force = multiplier * t ** (p + 1)
     step = t * (0.5 * w2 - force) / (w2 + (p - 1) * force)  # both sides times θ³
     scale = 1.0
-    for _ in range(40):
-        trial = np.maximum(t + scale * step, 0.1 * t)
+    for _ in range(MAX_HALVINGS):
+        trial = np.maximum(t + scale * step, LARGEST_FALL * t)
         trial /= norm(trial, p)
-        if price(trial) <= price(t):
+        if value(trial) <= value(t):
             t = trial
             break
         scale *= 0.5

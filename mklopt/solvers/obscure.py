@@ -5,7 +5,7 @@ Lipschitz loss: the canonical problem with C = 1/(λN). The published choice q =
 is the formulation BlockNorm(published_exponent(M)).
 
 Algorithm (Orabona, Jie and Caputo 2012). Stage 1 (Algorithm 1) is a multi-kernel
-perceptron: α ← α − (η/q)z, w = ∇½‖α‖²_{2,q}, until no sample pays a loss or T1 epochs
+perceptron: α ← α − (η/q)z, w = ∇½‖α‖²_{2,q}, until no sample has a loss or T1 epochs
 are over. Its objective bounds the solution: R² = (2/λ) min(f(w), f(0)) ≥ ‖w*‖².
 Stage 2 (Algorithm 2) makes steps of length 1/(λt + s_t) inside the ball of radius R,
 
@@ -32,14 +32,9 @@ import numpy as np
 
 from ..formulations.norms import dual_exponent
 from ..problem import Problem
-from .base import Steps, solver, up_to_C
+from .base import Steps, positive, solver, up_to_C
 from .steps.dual_improvement import improve as improved
-from .steps.epochs import Descent, epoch_range, positive
-
-
-def published_exponent(M: int) -> float:
-    """The block exponent whose dual is q = 2 ln M (at least 2)."""
-    return dual_exponent(max(2.0, 2 * float(np.log(M))))
+from .steps.epochs import Descent, epoch_range
 
 
 @solver(
@@ -64,18 +59,22 @@ def obscure(
     iterate: str = "all",
     improve: Callable | None = improved,
 ) -> Steps:
-    """T1, T2: epochs of the two stages (published: 5 and 5); None: two million steps;
-        stage 1 ends when no sample pays a loss, and is left out after a start
-    eta: the step of stage 1 (published: M^(−2/q)); R: instead of that from stage 1
-    sampling: "iid" or "shuffle"; iterate: "last", "average", "suffix", or "all" for
-        the best of them
-    improve: (problem, α, θ) → a better α, for the dual candidate; None: as it is
+    """Two stages of stochastic subgradient steps.
+
+    T1, T2: epochs of the two stages (published: 5 and 5); None: two million steps.
+        Stage 1 ends when no sample has a loss; it is skipped if there is a start.
+    eta: the step of stage 1 (published: M^(−2/q))
+    R: the radius of the ball, instead of the one that stage 1 finds
+    sampling: "iid" or "shuffle"
+    iterate: "last", "average", "suffix", or "all" for the best of them
+    improve: a function (problem, α, θ) that returns a better α for the dual candidate;
+        None: α itself
     """
     n, M, options = problem.grams.n, problem.grams.M, (sampling, iterate, improve)
     run = Descent(problem, problem.formulation.strongly_convex, rng, *options, start)
-    step = positive(M ** (-2 / run.q) if eta is None else eta, "eta")
+    step = positive("eta", M ** (-2 / run.q) if eta is None else eta)
     first, second = epoch_range(T1, n, "T1"), epoch_range(T2, n, "T2")
-    ball = np.inf if R is None else positive(R, "R")
+    ball = None if R is None else positive("R", R)
     if start is not None:
         yield run.iterate()
         first = range(0)
@@ -84,8 +83,13 @@ def obscure(
         yield run.iterate()
         if run.separated:
             break
-    ball = run.radius if R is None else ball
+    ball = run.radius if ball is None else ball
     run.begin()
     for _ in second:
         run.epoch(R=ball)
         yield run.iterate()
+
+
+def published_exponent(M: int) -> float:
+    """The block exponent whose dual is q = 2 ln M (at least 2)."""
+    return dual_exponent(max(2.0, 2 * float(np.log(M))))

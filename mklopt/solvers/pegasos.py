@@ -2,9 +2,9 @@
 
 Problem. As obscure: λ/2 ‖w‖²_{2,p} + (1/N) Σ ℓ(w, x_i, y_i), 1 < p ≤ 2, no bias.
 
-Algorithm. Stage 2 of OBSCURE with s_t = 0 and R = ∞: steps of length 1/(λt), so that
-α = −(1/(λt)) Σ z, the mean subgradient itself; with shuffled epochs it is feasible for
-the dual at the end of each.
+Algorithm. Stage 2 of OBSCURE with s_t = 0 and R = ∞: steps of length 1/(λt). Then
+α = −(1/(λt)) Σ z is the mean subgradient; after each shuffled epoch it is feasible for
+the dual.
 
 Guarantee. E f − f* ≤ qc²(1 + ln T)/(2λT) for the mean of the w_t, c = λ max‖w_t‖ + L.
 

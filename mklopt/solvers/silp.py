@@ -4,12 +4,12 @@ Problem. ℓp-norm MKL with p in [1, ∞]: min over θ, t of t subject to
 t ≥ linear(α) − ½Σθ_m αᵀK_mα for all feasible α, ‖θ‖_p ≤ 1.
 
 Algorithm (Sonnenburg et al. 2006; p > 1: Kloft et al. 2011, section 4.4.1). Solve the
-machine at θ; its α is the most violated cut; minimize over all cuts so far
-(cutting_planes.py). The dual point is the mixture of all α by the multipliers of their
-cuts: each α alone is optimal for its own θ only and bounds f* badly.
+SVM at θ; its α is the most violated cut; minimize over all cuts so far
+(cutting_planes.py). The dual point is the mixture of all α with the multipliers of
+their cuts: each α alone is optimal only for its own θ, and its bound on f* is poor.
 
-Guarantee. Finite convergence to any accuracy; in practice weights jump from corner to
-corner before they settle, so that an accuracy of 1e-4 is what it is for.
+Guarantee. Finite convergence to any accuracy. In practice the weights jump between
+corners for a long time; it is made for an accuracy of 1e-4.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def silp(problem: Problem, *, start: Any = None) -> Steps:
         own = yield machine.iterate()
         machine.set_tolerance(own)
         if not np.any(machine.point):
-            continue  # a first machine as loose as this one cuts nothing
+            continue  # the first tolerance was too loose: α = 0 is no cut
         cuts.add(machine.point, problem.dual_loss(machine.point), machine.v)
         theta = cuts.minimum()
         alpha = problem.feasible(cuts.mixture())

@@ -2,15 +2,16 @@
 
 Problem. Sparse MKL, ½(Σ‖w_m‖)² or LpNorm(1): min of J(θ) over θ ≥ 0, Σθ = 1.
 
-Algorithm (Rakotomamonjy et al. 2008). The largest weight pays for the others: with base
-kernel μ the reduced gradient is r_m = ∂_mJ − ∂_μJ; the direction −r, zero where θ_m = 0
-would go below, is followed to the first weight that reaches 0, again and again while J
-falls there; then a golden section on what is left. Ours: while the same kernels move,
-directions are conjugate (steepest descent stops short of 1e-4 when C is large), and the
-machine is solved at the final weights, so that α is never stale.
+Algorithm (Rakotomamonjy et al. 2008). The weight of a base kernel μ, the one with the
+largest weight, is 1 minus all others, so that the reduced gradient is
+r_m = ∂_mJ − ∂_μJ. The direction is −r, but 0 where it would make a zero weight
+negative. It is followed to the first weight that reaches 0, and further from there
+while J falls; then a golden-section search. Ours: directions are conjugate while the
+same kernels move (steepest descent does not reach 1e-4 when C is large), and the SVM is
+solved at the final weights, so that α belongs to θ.
 
-Guarantee. J falls in every round. Linear convergence at best: an accuracy of 1e-4 is
-what it is for.
+Guarantee. J falls in every round. Linear convergence at best; it is made for an
+accuracy of 1e-4.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from .start import first_weights
 
 Array = np.ndarray
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
+MAX_SECTIONS = 20  # of one golden-section search
+PRECISION = 0.002  # of its step, relative to the step
 
 
 @solver(
@@ -40,7 +43,7 @@ GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
     guarantee="J falls in every round",
 )
 def simple(problem: Problem, *, start: Any = None) -> Steps:
-    """Reduced gradient descent; see the top of this file."""
+    """Reduced gradient descent on the simplex."""
     theta, alpha = first_weights(problem, start)
     theta = theta / np.sum(theta)
     machine = machine_for(problem, alpha, sharpness=1e-5)
@@ -74,7 +77,7 @@ def simple(problem: Problem, *, start: Any = None) -> Steps:
 
 
 def conjugate(steepest: Array, last: tuple[Array, Array] | None) -> Array:
-    """Polak–Ribière: the last direction helps as long as the same kernels move."""
+    """The direction of Polak and Ribière while the same kernels move, else −r."""
     if last is None or np.any((steepest != 0) != (last[1] != 0)):
         return steepest.copy()
     before, direction = last
@@ -84,8 +87,8 @@ def conjugate(steepest: Array, last: tuple[Array, Array] | None) -> Array:
 
 
 def edge(theta: Array, direction: Array) -> tuple[float, int]:
-    """How far the direction leads before a weight reaches 0, and which."""
-    if not np.any(direction > 0):  # what rounding leaves of it at a corner
+    """The step at which the first weight reaches 0, and which weight that is."""
+    if not np.any(direction > 0):  # at a corner only rounding is left
         return np.inf, 0
     ways = np.full(len(theta), np.inf)
     down = direction < 0
@@ -97,13 +100,13 @@ def edge(theta: Array, direction: Array) -> tuple[float, int]:
 def golden_section(
     machine: Machine, theta: Array, direction: Array, value: float, reach: float
 ) -> Generator[Iterate, Certificate, float]:
-    """A step in [0, reach] where J is smallest, to 0.2 % of its length.
+    """The step in [0, reach] where J is smallest, up to PRECISION.
 
-    Yields now and then, so that a limit on time can be kept.
+    Long searches yield iterates, so that time limits can be kept.
     """
     values, shown = {0.0: value}, machine.work
     low, high = 0.0, reach
-    for _ in range(20):
+    for _ in range(MAX_SECTIONS):
         width = high - low
         first, second = high - GOLDEN * width, low + GOLDEN * width
         for t in (first, second):
@@ -115,13 +118,13 @@ def golden_section(
                 shown = machine.work
         low, high = (low, second) if values[first] < values[second] else (first, high)
         best = min(values, key=lambda t: values[t])
-        if best > 0 and high - low < 0.002 * best:
+        if best > 0 and high - low < PRECISION * best:
             break
     return min(values, key=lambda t: values[t])
 
 
 def descent(theta: Array, slope: Array, base: int) -> Array:
-    """The reduced gradient, negated; the base kernel pays for the others."""
+    """−r, with the change of the base kernel that keeps Σθ = 1."""
     reduced = slope - slope[base]
     direction = np.where((theta <= 0) & (reduced > 0), 0.0, -reduced)
     direction[base] = 0.0

@@ -1,13 +1,13 @@
-"""SMO on the dual of ℓp-norm MKL itself: the weights follow α in every move.
+"""SMO on the dual of ℓp-norm MKL: the weights follow α in every move.
 
 Problem. min over α of ½‖v(α)‖²_{q*} + C Σ V*(−α_i/C), v_m = ‖α‖_{K_m}, with 1 < p < ∞:
 the dual is differentiable, its gradient is Σθ_m(α)K_mα with θ = ∂Ω*(v)/v.
 
 Algorithm (Vishwanathan et al. 2010). Choose a pair by the gradient and the curvature at
-fixed weights; along the pair v_m² is quadratic in the step, so that a trial of the line
-search costs O(M); K_mα is kept for all kernels.
+fixed weights. Along the pair v_m² is quadratic in the step, so that a trial of the line
+search costs O(M). K_mα is kept for all kernels.
 
-Guarantee. The dual rises in every move. The closer p is to 1, the sharper the curvature
+Guarantee. The dual rises in every move. The closer p is to 1, the larger the curvature
 of the norm, and the smaller the moves.
 """
 
@@ -22,18 +22,10 @@ from ..formulations.norms import block_exponent, dual_exponent
 from ..grams.rows import RowReader
 from ..problem import Problem
 from ..util.compiled import STACK, compiled
-from .base import Iterate, Steps, solver
+from .base import Iterate, Steps, quadratic_dual, solver
 from .interleaved import moves_at_once
-from .machines.smo import (
-    FIVE,
-    WRITTEN,
-    add_rows,
-    combined_row,
-    longest,
-    mate,
-    pick,
-    shift,
-)
+from .machines import smo
+from .machines.smo import FIVE, WRITTEN
 from .start import first_dual, first_weights
 
 
@@ -46,21 +38,16 @@ from .start import first_dual, first_weights
     guarantee="the dual rises in every move",
 )
 def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
-    """SMO on the dual with Ω*."""
-    reader, grams, formulation = (
-        RowReader(problem.grams),
-        problem.grams,
-        problem.formulation,
-    )
-    dual = problem.loss.quadratic(problem.y, problem.costs)
-    assert dual is not None
+    """Moves of SMO on the dual with Ω*."""
+    grams, formulation = problem.grams, problem.formulation
+    reader, dual = RowReader(grams), quadratic_dual(problem)
     _, alpha = first_weights(problem, start)
     alpha = (first_dual(problem) if alpha is None else problem.feasible(alpha)).copy()
     d = dual_exponent(block_exponent(formulation.ball))
     columns = np.array(grams.diag().T, order="C")
     most = moves_at_once(grams.M, grams.n)
     while True:
-        images = grams.matvec(alpha)  # afresh: no drift from many small moves
+        images = grams.matvec(alpha)  # anew: rounding of many moves would add up
         moves = reader(_moves, columns, d, *dual, problem.bias, alpha, images, most)
         v = np.sqrt(np.maximum(np.sum(images * alpha, axis=1), 0.0))
         yield Iterate(problem.feasible(alpha), formulation.dual_weights(v))
@@ -84,7 +71,7 @@ def _weights(quad, d, theta):
 
 @compiled(float64(float64, *[float64[::1]] * 5, float64, float64, float64))
 def _slope(t, quad, cross, square, trial, theta, d, flat, bend):
-    """The derivative along a pair at step t; flat + bend·t is the rest of it."""
+    """The derivative along a pair at step t; flat + bend·t is its part without Ω*."""
     for m in range(len(quad)):
         trial[m] = quad[m] + t * (2 * cross[m] + t * square[m])
     _weights(trial, d, theta)
@@ -96,7 +83,10 @@ def _slope(t, quad, cross, square, trial, theta, d, flat, bend):
 
 @compiled(float64(float64, float64, *[float64[::1]] * 5, float64, float64, float64))
 def _search(fall, reach, quad, cross, square, trial, theta, d, flat, bend):
-    """The root of the slope in [0, reach]: regula falsi (Illinois), a little short."""
+    """The root of the slope in [0, reach], by regula falsi (Illinois).
+
+    Accepted is a slope of 1e-3 of the first one; else the lower end of the bracket.
+    """
     low, high, at_low = 0.0, reach, -fall
     at_high = _slope(high, quad, cross, square, trial, theta, d, flat, bend)
     if at_high <= 0:
@@ -148,15 +138,16 @@ def _moves(
                 g[k] += t * image[k]
         for k in range(n):
             diag[k] = np.sum(theta * columns[k])
-        i, way, slope = pick(g, kink, ridge, alpha, low, high, diag, bias)
+        i, way, slope = smo.pick(g, kink, ridge, alpha, low, high, diag, bias)
         if i < 0:
             return moves
         if bias:
-            combined_row(K, read, theta, i, row)
-        j, fall, bend = mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias)
+            smo.combined_row(K, read, theta, i, row)
+        j, fall, bend = smo.mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias)
         if j < 0:
             return moves
-        reach = min(fall / bend, longest(i, j, way, kink, low, high, alpha))
+        reach = smo.longest(i, j, way, kink, low, high, alpha)
+        reach = min(fall / bend, reach)
         flat, curve = -fall, ridge[i]
         if j != i:
             curve += ridge[j]
@@ -169,6 +160,6 @@ def _moves(
         step = _search(fall, reach, quad, cross, square, trial, theta, d, flat, curve)
         for m in range(M):
             quad[m] += step * (2 * cross[m] + step * square[m])
-        shift(i, j, way * step, low, high, alpha)
-        add_rows(K, read, theta, i, j, way * step, images, g)
+        smo.shift(i, j, way * step, low, high, alpha)
+        smo.add_rows(K, read, theta, i, j, way * step, images, g)
     return most

@@ -6,10 +6,10 @@ the minimum of W(θ) = J(θ) + r(θ) over θ ≥ 0, convex, with ∇W = ∇r −
 ℓp forms are these by the maps of equivalences.py; other families are in gmkl/.
 
 Algorithm (Jain, Vishwanathan and Varma 2012, algorithm 1): spectral_descent.py, with
-switches spectral (S), nonmonotone (N) and tune (P); `scaled` and steps of any length
-are ours: the paper has scaled=False and longest=10. P: the tolerance of the machine is
-a part of the certified gap. All off: pgd.py. stop="paper" ends at an absolute gap of
-1e-3.
+switches spectral (S), nonmonotone (N) and tune (P). With P the tolerance of the SVM
+solver is a part of the certified gap. The paper has scaled=False and longest=10;
+`scaled` and steps of any length are ours. With everything off it is pgd.py. With
+stop="paper" it ends at an absolute gap of 1e-3.
 
 Guarantee. Every limit point is a minimum. A first-order method, made for a gap of 1e-4.
 """
@@ -22,14 +22,14 @@ import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Steps, solver
+from .base import Steps, choice, positive, solver
 from .machines.factory import machine_for
 from .start import first_weights
 from .steps.spectral_descent import descend
 
 Array = np.ndarray
 PAPER_GAP = 1e-3  # the gap at which the paper stops
-PRECISE = 1e-9  # the precision of machines without P, relative to W
+PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0)
 
 
 @solver(
@@ -52,20 +52,21 @@ def spg(
     longest: float | None = None,
     stop: str | None = None,
 ) -> Steps:
-    """spectral, nonmonotone, tune: S, N and P; scaled: a metric of our own
-    remember: without S, whether a search begins near where the last one ended
-    longest: λ_max of the spectral step, 10 in the paper; None: it may grow
+    """Spectral projected gradient steps.
+
+    spectral, nonmonotone, tune: S, N and P; scaled: the metric of spectral_descent.py
+    remember: without S, each search begins with a step like the last accepted one
+    longest: λ_max of the spectral step, 10 in the paper; None: no limit
     stop: None, or "paper" for an absolute gap of 1e-3
     """
-    if stop not in (None, "paper"):
-        raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
-    if longest is not None and not 0 < longest < np.inf:
-        raise ValueError(f"longest = {longest!r}; give a finite number > 0, or None")
+    choice("stop", stop, ("paper", None))
+    if longest is not None:
+        positive("longest", longest, finite=True)
     theta, alpha = first_weights(problem, start)
     priced = Priced(problem, alpha, tune)
-    switches = {"spectral": spectral, "nonmonotone": nonmonotone, "scaled": scaled}
-    limits: Any = {"remember": remember, "longest": longest}
-    for _ in descend(priced, theta, **limits, **switches):
+    switches: Any = {"spectral": spectral, "nonmonotone": nonmonotone, "scaled": scaled}
+    switches |= {"remember": remember, "longest": longest}
+    for _ in descend(priced, theta, **switches):
         certificate = yield priced.machine.iterate()
         if stop and certificate.gap <= PAPER_GAP:
             return
@@ -83,12 +84,12 @@ class Priced:
 
     @property
     def noise(self) -> float:
-        """How far a value may be off."""
+        """The tolerance of the SVM solver: the error of a value is at most this."""
         return self.machine.tol
 
     @property
     def work(self) -> float:
-        """Of the inner solver, so far."""
+        """The work of the inner solver so far."""
         return self.machine.work
 
     def value(self, theta: Array) -> float:
@@ -98,7 +99,7 @@ class Priced:
         return self.machine.J + price
 
     def gradient(self) -> Array:
-        """∇W where W was asked last."""
+        """∇W at the last θ for which W was computed."""
         return np.asarray(self.slope - 0.5 * self.machine.v**2)
 
     def project(self, theta: Array) -> Array:
@@ -106,10 +107,10 @@ class Priced:
         return np.maximum(theta, 0.0)
 
     def sharpen(self) -> None:
-        """Ten times the precision."""
+        """Make the SVM solver ten times as precise."""
         self.machine.tol *= 0.1
 
     def set_tolerance(self, certificate: Certificate) -> None:
-        """P: the machine is as precise as the certified gap asks for."""
+        """P: the tolerance of the SVM solver is a part of the certified gap."""
         if self.tune:
             self.machine.set_tolerance(certificate)

@@ -1,7 +1,9 @@
-"""Where a solver begins: at a point that was given, or at one of its own.
+"""Where a solver begins: at a given point, or at a default one.
 
-`Start` is the one form of a given point. Whatever a user passes as `start=` (a result,
-a reference, a certificate, a pair (weights, dual)) becomes a Start, checked.
+A user may pass a result, a reference, a certificate or a pair (weights, dual) as
+`start=`. Each of them is checked and becomes a `Start`. Without one, solvers of the
+weights begin with uniform weights, solvers of the primal with w = 0, and solvers of the
+dual with a multiple of the labels.
 """
 
 from __future__ import annotations
@@ -13,17 +15,18 @@ import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
+from .base import quadratic_dual
 
 Array = np.ndarray
-SMALLEST_SHARE = 1e-4  # of the largest weight: a weight of 0 would stay 0 for ever
+SMALLEST_SHARE = 1e-4  # first weights, relative to the largest: 0 would stay 0 for ever
 
 
 @dataclass(frozen=True)
 class Start:
     """Kernel weights θ and a dual point α to begin from.
 
-    certificate: of the same point, where it is known; its primal point may have
-        coefficients that no weights give
+    certificate: that of the same point, if it is known. Its primal point may have
+        coefficients that are not θ ⊗ α for any θ.
     """
 
     weights: Array
@@ -35,16 +38,12 @@ class Start:
     def of(cls, problem: Problem, given: Any) -> Start:
         """A start from whatever was given, checked against the problem."""
         if isinstance(given, Certificate):
-            theta = given.problem.formulation.weights(given.norms)
-            theta = np.where(np.isfinite(theta), theta, 0.0)
-            found = cls(theta, given.alpha, given.bias, given)
+            found = cls(_primal_weights(given), given.alpha, given.bias, given)
         elif isinstance(given, tuple) and len(given) == 2:
             found = cls(*given)
         elif hasattr(given, "weights") and hasattr(given, "dual"):
-            known = {
-                name: getattr(given, name, None) for name in ("bias", "certificate")
-            }
-            found = cls(given.weights, given.dual, **known)
+            more = (getattr(given, name, None) for name in ("bias", "certificate"))
+            found = cls(given.weights, given.dual, *more)
         else:
             raise ValueError(
                 f"start = {given!r}; give a result of solve, or a pair (weights, dual)"
@@ -68,24 +67,20 @@ class Start:
         bias = self.bias if problem.bias and self.bias is not None else 0.0
         return Start(theta, alpha, bias, self.certificate)
 
-    @property
-    def point_weights(self) -> Array:
-        """θ of the very point that was certified, where there is a certificate."""
-        return (
-            self.weights if self.certificate is None else weights_of(self.certificate)
-        )
 
-
-def weights_of(found: Certificate) -> Array:
-    """θ of a certified point, or u/∂Ω(u) where it has coefficients instead."""
-    if found.weights is not None:
-        return found.weights
+def _primal_weights(found: Certificate) -> Array:
+    """θ = u/∂Ω(u), a function of the primal point; 0 where it is not finite."""
     theta = found.problem.formulation.weights(found.norms)
     return np.where(np.isfinite(theta), theta, 0.0)
 
 
+def weights_of(found: Certificate) -> Array:
+    """θ of a certified point, or u/∂Ω(u) if it has coefficients instead."""
+    return _primal_weights(found) if found.weights is None else found.weights
+
+
 def first_weights(problem: Problem, start: Any) -> tuple[Array, Array | None]:
-    """Positive weights and α to begin with: those of a start, or uniform weights."""
+    """Positive weights and α to begin with: those of the start, or uniform weights."""
     if start is None:
         theta = problem.formulation.weights(np.ones(problem.grams.M))
         return np.where(np.isfinite(theta), theta, 1.0), None
@@ -98,7 +93,7 @@ def first_weights(problem: Problem, start: Any) -> tuple[Array, Array | None]:
 def first_coefficients(problem: Problem, start: Any) -> tuple[Array, Array, Any]:
     """Coefficients (M, n[, k]), α and bias to begin with, for solvers of the primal.
 
-    Those of a start; or w = 0 with the best bias for it, and α = −C V'(b).
+    Those of the start; without one w = 0, the best bias for it, and α = −C V'(b).
     """
     if start is None:
         f, loss = np.zeros(problem.shape), problem.loss
@@ -114,14 +109,12 @@ def first_coefficients(problem: Problem, start: Any) -> tuple[Array, Array, Any]
 
 
 def first_dual(problem: Problem) -> Array:
-    """α proportional to the labels, as long as it should be.
+    """The best multiple sα of α = Cy, 0 < s ≤ 1.
 
-    At α = 0 the weights are undefined; along a ray with a quadratic Ω* the dual value
-    s·L − s²Ω* is largest at s = L/(2Ω*).
+    At α = 0 the weights are undefined. Where Ω* is quadratic along the ray, the dual
+    value sL − s²Ω* is largest at s = L/(2Ω*).
     """
-    alpha = problem.feasible(problem.costs * problem.y)
-    dual = problem.loss.quadratic(problem.y, problem.costs)
-    assert dual is not None
+    alpha, dual = problem.feasible(problem.costs * problem.y), quadratic_dual(problem)
     linear = float(dual.linear @ alpha - dual.kink @ np.abs(alpha))
     v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
     square = problem.formulation.conjugate(v) + 0.5 * float(dual.ridge @ alpha**2)

@@ -6,8 +6,8 @@ SparseBlockNorm(p, a) with C = 1/(λN), or any formulation that states the trait
 
 Algorithm (Orabona and Jie 2011). w_{t+1} minimizes the sum of the first t linearized
 objectives, Σ ⟨z_s, w⟩ + tλΩ(w): w_{t+1} = ∇Ω*(α), α = −(1/(λt)) Σ z_s. With
-v_m = ‖α‖_{K_m} this thresholds, x_m = (v_m − a)₊, and
-w_m = (x_m/‖x‖_q)^{q−2} (x_m/v_m) Σ_i α_i ψ_m(x_i). Without a it is pegasos.
+v_m = ‖α‖_{K_m} and the threshold x_m = (v_m − a)₊,
+w_m = (x_m/‖x‖_q)^{q−2} (x_m/v_m) Σ_i α_i ψ_m(x_i). With a = 0 it is pegasos.
 
 Guarantee. E f − f* = O(qL² ln T/(λT)) for the mean of the w_t, ‖z‖_{2,q} ≤ L.
 """

@@ -142,8 +142,8 @@ def in_the_machine(*pairs: tuple[str, str]) -> Edits:
 
 
 FIRST_ALPHA = "    alpha = np.zeros(len(K)) if start is None else np.array(start)\n"
-QUADRATIC = "    dual = problem.loss.quadratic(problem.y, problem.costs)\n    if dual"
-ROOTS = "plain = reweight(theta, machine.v, slack)"
+QUADRATIC = "    dual = quadratic_dual(problem)\n    if"
+ROOTS = "plain = problem.formulation.reweight(theta, machine.v, slack)"
 PLAIN = ('accelerate: str | None = "newton"', "accelerate: str | None = None")
 MISNAMED = {"gradient with the wrong sign"}  # nothing is left to recognize it by
 
@@ -155,7 +155,8 @@ def grouped(M: int) -> Any:
 
 
 def costs(text: str) -> tuple[str, str]:
-    return QUADRATIC, QUADRATIC.replace("problem.costs)", f"{text})")
+    other = f"problem.loss.quadratic(problem.y, {text})"
+    return QUADRATIC, QUADRATIC.replace("quadratic_dual(problem)", other)
 
 
 MUTANTS = [

@@ -1,1 +1,1 @@
-"""The inner problem at fixed kernel weights: SVMs, smooth losses, several classes."""
+"""Inner solvers, at fixed kernel weights: SVM, multi-class SVM, smooth losses."""

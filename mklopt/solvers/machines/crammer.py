@@ -7,20 +7,21 @@ for the losses V = max_j (f_j + Δ_j) − f_y, with one C or one per sample. m_i
 mass that sample i gives to each class; with the scores s = Kα + Δ, at the optimum it
 lies where s_ij is largest.
 
-Algorithm. Block-coordinate ascent, one sample at a time: at fixed others the best m_i
-is the point of its simplex nearest to m_i + s_i/K_ii, which a fixed-point iteration of
-at most k rounds finds exactly (Michelot 1986). Samples that would gain at least a tenth
-as much as the best of them move, in turn; only classes whose mass has changed touch the
-scores, which are kept class by class. Now and then Newton's step on the free
-coordinates; where K is singular it leads from one end of a mass to the next.
+Algorithm. Block-coordinate ascent, one sample at a time. With the others fixed, the
+best m_i is the point of its simplex nearest to m_i + s_i/K_ii; a fixed-point iteration
+of at most k rounds finds it exactly (Michelot 1986). In each round, the samples move
+that would gain at least a tenth of the largest gain. Scores are stored class by class;
+only those of classes whose mass changes are updated. Between rounds there are Newton
+steps on the free coordinates; where K is singular, such a step ends where the next mass
+becomes 0.
 
-A bias is the multiplier b of Σα = 0, which no move of one sample preserves: the ascent
-runs on the augmented Lagrangian, that is on the kernel K + ρ with the scores s + b,
-followed by b ← b + ρΣα, while Newton's step restores Σα = 0 and finds its own b.
+A bias is the multiplier b of Σα = 0. A move of one sample cannot preserve this sum, so
+the ascent runs on the augmented Lagrangian, that is on the kernel K + ρ with the scores
+s + b, followed by b ← b + ρΣα. A Newton step restores Σα = 0 and finds its own b.
 
 Guarantee. `gap` bounds the distance to the optimum: Σ_i C_i max_j (s + b)_ij −
 ⟨m_i, (s + b)_i⟩, each term ≥ 0 by Fenchel and Young, computed at the returned α, which
-is feasible. Without a bias the dual value never falls, but for rounding.
+is feasible. Without a bias the dual value never falls, except by rounding.
 
 Reference: Crammer and Singer (2001), section 5 for the block; the rest derived anew.
 """
@@ -28,7 +29,6 @@ Reference: Crammer and Singer (2001), section 5 for the block; the rest derived 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numba import float64, int64, types
@@ -36,69 +36,32 @@ from numba import float64, int64, types
 from ...problem import Problem
 from ...util.compiled import READ_ONLY, compiled
 from .linear import bordered
-from .machine import MAX_FREE, Machine, Solution, ascend
+from .machine import MAX_FREE, Free, Machine, Solution, ascend
 
 Array = np.ndarray
-WORTHWHILE = 0.1  # the part of the best gain for which a sample is moved
+WORTHWHILE = 0.1  # a sample moves if it gains at least this part of the largest gain
+POSITIVE_MASS = 1e-13  # relative to C; a smaller mass is rounding
+STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves of one sample
 TABLE = float64[:, ::1]
 EPS = 2.0**-52
 
 
-@dataclass(frozen=True)
-class Free:
-    """The coordinates in which α can move: mass to class j of sample i, from base.
+def free_coordinates(problem: Problem, alpha: Array) -> Free:
+    """Mass of sample i from one class to another, up to rounding.
 
-    Every class of a sample that has mass, but the one that has most: its base.
+    It comes from the class with the largest mass, and goes to any other with a mass.
     """
-
-    i: Array
-    j: Array
-    base: Array
-    outputs: int
-    bias: bool
-
-    @classmethod
-    def of(cls, problem: Problem, alpha: Array) -> Free:
-        """Those of α, up to rounding."""
-        domain = problem.loss.domain(problem.y)
-        mass = domain.mass(alpha, problem.costs)
-        positive = mass > 1e-13 * problem.costs[:, None]  # less is rounding
-        top = np.argmax(mass, axis=1)
-        positive[np.arange(len(mass)), top] = False
-        i, j = np.nonzero(positive)
-        return cls(i, j, top[i], mass.shape[1], problem.bias)
-
-    def __len__(self) -> int:
-        return len(self.i)
-
-    def reduced(self, slopes: Array) -> Array:
-        """(N, ·): the slopes along the free coordinates from (·, n, k) of them."""
-        return (slopes[:, self.i, self.j] - slopes[:, self.i, self.base]).T
-
-    def lifted(self, step: Array, n: int) -> Array:
-        """(n, k, …): the change of α that a step in the free coordinates is."""
-        out = np.zeros((n, self.outputs, *step.shape[1:]))
-        out[self.i, self.j] = step
-        np.subtract.at(out, (self.i, self.base), step)
-        return out
-
-    def system(self, K: Array) -> Array:
-        """The A with dᵀA d = tr DᵀKD for the change D of α along d."""
-        pairs = [np.eye(self.outputs)[j] for j in (self.j, self.base)]
-        moves = pairs[0] - pairs[1]
-        return K[np.ix_(self.i, self.i)] * (moves @ moves.T)
-
-    @property
-    def border(self) -> Array | None:
-        """What each coordinate adds to Σα, class by class; the last one follows."""
-        if not self.bias:
-            return None
-        unit = np.eye(self.outputs)
-        return (unit[self.j] - unit[self.base])[:, :-1]
+    mass = problem.loss.domain(problem.y).mass(alpha, problem.costs)
+    positive = mass > POSITIVE_MASS * problem.costs[:, None]
+    top = np.argmax(mass, axis=1)
+    positive[np.arange(len(mass)), top] = False
+    i, j = np.nonzero(positive)
+    unit = np.eye(mass.shape[1])
+    return Free(i, unit[j] - unit[top[i]], np.zeros(len(i)), problem.bias)
 
 
 class CrammerMachine(Machine):
-    """The inner problem of a loss with k outputs that states its margins."""
+    """The inner solver of a loss with k outputs that states its margins."""
 
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
         """α on one kernel matrix: block-coordinate ascent and Newton steps."""
@@ -106,8 +69,8 @@ class CrammerMachine(Machine):
 
     @property
     def free(self) -> Free:
-        """Masses between 0 and C."""
-        return Free.of(self.problem, self.point)
+        """Masses strictly between 0 and C."""
+        return free_coordinates(self.problem, self.point)
 
 
 def solve(
@@ -118,7 +81,10 @@ def solve(
     tol: float = 0.0,
     budget: int | None = None,
 ) -> Solution:
-    """The SVM of `problem` on the kernel K, until gap ≤ tol or out of moves."""
+    """Solve the SVM of `problem` with the kernel K, to a gap of tol.
+
+    budget: the largest number of moves; None: what `most_moves` says
+    """
     margins = problem.loss.margins(problem.y)
     if margins is None:
         raise ValueError(f"the dual of {problem.loss.name} is not linear on simplices")
@@ -126,7 +92,7 @@ def solve(
 
 
 class Ascent:
-    """Masses (k, n) and the scores Kα + Δ + b that belong to them."""
+    """Masses (k, n) and their scores Kα + Δ + b."""
 
     def __init__(self, problem: Problem, K: Array, fixed: Array, start: Array | None):
         self.problem, self.fixed, self.C = problem, fixed, np.array(problem.costs)
@@ -143,13 +109,13 @@ class Ascent:
             self.raise_bias(self._multipliers(self._free(), self.S.T[None]))
 
     def place(self, alpha: Array) -> None:
-        """Take the masses of α."""
+        """Take the masses of α, without those that rounding made negative."""
         self.mass = np.ascontiguousarray(self.domain.mass(alpha, self.C).T)
-        self.mass[self.mass < 0] = 0.0  # rounding
+        self.mass[self.mass < 0] = 0.0
 
     @property
     def alpha(self) -> Array:
-        """C e_y − m; the own class gets what the others give, to the last bit."""
+        """C e_y − m. The entry of the own class is minus the sum of the others."""
         y, rows = self.problem.y, np.arange(len(self.C))
         alpha = -self.mass.T
         alpha[rows, y] = 0.0
@@ -158,12 +124,12 @@ class Ascent:
 
     @property
     def noise(self) -> float:
-        """A gap that rounding may leave: 1e-8 of the dual, C times that of scores."""
+        """A gap that rounding may leave: of the dual, and of the scores times C."""
         linear = float(np.sum(np.abs(self.fixed * self.alpha)))
         return 1e-8 * linear + 8 * EPS * float(self.C @ np.max(np.abs(self.S), axis=0))
 
     def score(self) -> None:
-        """The scores at α, from scratch."""
+        """Compute the scores at α anew."""
         self.S = np.ascontiguousarray((self.K @ self.alpha + self.fixed + self.b).T)
 
     @property
@@ -172,12 +138,12 @@ class Ascent:
         return -0.5 * float(np.sum(self.alpha * (self.S.T + self.fixed + self.b)))
 
     def raise_bias(self, by: Array) -> None:
-        """Another b, and the scores with it."""
+        """Add to b and to the scores."""
         self.b = self.b + by
         self.S += by[:, None]
 
     def climb(self, tol: float, most: int) -> tuple[int, float]:
-        """So many moves at most; their number and the gap."""
+        """Make at most so many moves; returns their number and the gap."""
         if not self.problem.bias:
             return _climb(self.K, self.S, self.mass, tol, most)
         tight = min(tol, 0.1 * self.gap)
@@ -187,18 +153,18 @@ class Ascent:
         return done, self.gap
 
     def point(self) -> tuple[Array, Array, float]:
-        """α, feasible; the bias; and the gap there."""
+        """A feasible α, the bias, and the gap there."""
         alpha, b = self.problem.feasible(self.alpha), self.b
-        scores = self.K @ alpha + self.fixed + b  # ρΣα is nothing here
+        scores = self.K @ alpha + self.fixed + b  # ρΣα = 0 here
         mass = self.domain.mass(alpha, self.C)
         below = np.max(scores, axis=1, keepdims=True) - scores
         return alpha, b, float(np.sum(np.maximum(mass, 0.0) * below))
 
     def _free(self) -> Free:
-        return Free.of(self.problem, self.alpha)
+        return free_coordinates(self.problem, self.alpha)
 
     def _multipliers(self, free: Free, slopes: Array) -> Array:
-        """The b that evens out the slopes of free coordinates."""
+        """The b for which the slopes of free coordinates are nearest to 0."""
         b = np.zeros(len(self.b))
         if free.border is not None and len(free):
             slope = free.reduced(slopes)[:, 0]
@@ -206,17 +172,16 @@ class Ascent:
         return b
 
     def newton(self, most: int) -> int:
-        """Exact steps on the free coordinates, until one is not cut short.
+        """Newton steps on the free coordinates, until one has its full length.
 
-        Returns what they cost, in moves that would have taken as long; not many more
-        than so many.
+        Returns their cost: the number of moves that take as long, about `most` at most.
         """
         cost, short = 0, True
         while short and cost < most:
             free, n = self._free(), len(self.C)
             if not 0 < len(free) <= MAX_FREE:
                 break
-            cost += 1 + len(free) ** 3 // (200 * n) + n
+            cost += 1 + len(free) ** 3 // (STEP_COST * n) + n
             short = self._step(free)
         return cost
 
@@ -234,16 +199,16 @@ class Ascent:
         return self._follow(step)
 
     def _follow(self, step: Array) -> bool:
-        """Along a step, projected: all of it, or as far as the value rises.
+        """Make the full step, projected, or the part of it up to which the value rises.
 
-        Up to the first end of a mass it does; where K is singular that is next to
-        nothing of a huge step, so that t grows from there. Returns whether it was cut
-        short and yet led somewhere.
+        The value rises until the first mass becomes 0. Where K is singular this is a
+        tiny part of a huge step, so that longer parts are tried from there. Returns
+        whether the step was shortened and the value rose.
         """
         alpha, before = self.alpha, self.value
         best = before, self.mass, self.S
         rounding = 16 * EPS * float(np.sum(np.abs(self.fixed * alpha)))
-        if self._at(alpha + step) >= before - rounding:  # near the end, slopes matter
+        if self._at(alpha + step) >= before - rounding:
             return False
         t = self.domain.room(alpha, step, self.C)
         while t <= 1:
@@ -256,7 +221,7 @@ class Ascent:
         return best[0] > before
 
     def _at(self, alpha: Array) -> float:
-        """The value at the feasible point next to α, where the ascent goes on."""
+        """Move to the feasible point next to α; returns the value there."""
         self.place(self.domain.restore(alpha, self.C, False))
         self.score()
         return self.value
@@ -264,10 +229,10 @@ class Ascent:
 
 @compiled(types.UniTuple(float64, 2)(READ_ONLY, TABLE, TABLE, float64[::1]))
 def _gains(K, S, mass, gain):
-    """The gap, the best gain, and what each sample gains by its best pair of classes.
+    """The gap and the best gain; `gain` gets what each sample gains by its best pair.
 
-    Mass moved from the lowest score where there is some to the highest: t of it wins
-    t·(difference) − t²K_ii.
+    A mass t moves from the lowest score of a class with mass to the highest score; it
+    gains t·(difference) − t²K_ii.
     """
     k, n = S.shape
     gap = best = 0.0
@@ -291,8 +256,8 @@ def _gains(K, S, mass, gain):
 def ascent(a, s, m, d):
     """d = argmax ⟨s, d⟩ − ½a‖d‖² over d ≥ −m, Σd = 0: max((s − τ)/a, −m).
 
-    τ rises from round to round as classes drop out, at most k times. Changes, not new
-    masses: what a sample keeps may be millions of times what it moves.
+    τ rises from round to round as classes drop out, at most k times. d is the change
+    of the masses, because a mass may be millions of times larger than its change.
     """
     k, first = len(s), np.argmax(s)
     count, tau = k + 1, -np.inf
@@ -304,7 +269,7 @@ def ascent(a, s, m, d):
                 number += 1
             else:
                 total -= a * m[j]
-        if number >= count or number == 0:  # none has dropped out: exact
+        if number >= count or number == 0:  # no class has dropped out: τ is exact
             break
         count, tau = number, s[first] + total / number
     left = 0.0
@@ -313,12 +278,12 @@ def ascent(a, s, m, d):
         if s[j] - tau > -a * m[j]:
             d[j] = max((s[j] - tau) / max(a, 1e-300), -m[j])
         left += d[j]
-    d[first] -= left  # rounding; everything, where a = 0
+    d[first] -= left  # rounding; if a = 0, the whole mass
 
 
 @compiled(types.void(READ_ONLY, TABLE, TABLE, int64, *[float64[::1]] * 3))
 def _move(K, S, mass, i, s, m, d):
-    """The best masses of sample i, and the scores after that."""
+    """Give sample i its best masses, and update the scores."""
     k, n = S.shape
     row = K[i]
     for j in range(k):
@@ -335,7 +300,7 @@ def _move(K, S, mass, i, s, m, d):
 
 @compiled(types.Tuple((int64, float64))(READ_ONLY, TABLE, TABLE, float64, int64))
 def _climb(K, S, mass, tol, most):
-    """Moves in place, the samples in turn that gain most; their number and the gap."""
+    """Move the samples that gain most, in place; their number and the gap."""
     k, n = S.shape
     gain, s, m, d = np.empty(n), np.empty(k), np.empty(k), np.empty(k)
     moves = 0

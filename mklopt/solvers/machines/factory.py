@@ -1,4 +1,4 @@
-"""Which machine solves the inner problem of a loss."""
+"""Which inner solver suits a loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 def dual_machine(problem: Problem) -> type[Machine] | None:
-    """The machine that works on the dual of a loss; None: its dual has no such form."""
+    """The inner solver for the dual of the loss; None: the dual has another form."""
     if problem.loss.margins(problem.y) is not None:
         return CrammerMachine
     quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
@@ -27,12 +27,13 @@ def machine_for(
     sharpness: float = 1e-5,
     second_order: bool = False,
 ) -> Machine:
-    """The inner solver of a problem, to be asked at one θ after the other.
+    """The inner solver of a problem, for a sequence of kernel weights θ.
 
-    alpha: where to begin
-    sharpness: its gap, relative to the certified gap of the whole problem
-    second_order: the Hessian of J is wanted: K_mα is kept, and a loss that is twice
-        differentiable is solved by Newton's method, whose factor serves for both
+    alpha: the first point
+    sharpness: its gap relative to the certified gap of the whole problem
+    second_order: whether the Hessian of J is needed. Then K_mα is kept, and a loss that
+        is twice differentiable is solved by Newton's method, whose factorization also
+        gives the Hessian.
     """
     kind = dual_machine(problem)
     if problem.loss.twice_differentiable and (second_order or kind is None):

@@ -3,11 +3,11 @@
     bordered    min ½dᵀSd − rᵀd  with  borderᵀd = sums
     System      (D + RᵀAR) x = r,      A = K ⊗ I_k + G N Gᵀ
 
-with K an n × n kernel combination, G one column per active kernel, D a number per
-unknown or a k × k block per sample, and R (absent, a number or a k × k block per
-sample) a change of variables that keeps the system well conditioned. Up to DENSE
-unknowns A is formed and factorized; above that, conjugate gradients preconditioned by
-the diagonal, which need no more than products with K and G.
+K is an n × n kernel combination, G has one column per active kernel, D is a number per
+unknown or a k × k block per sample. R (None, a number or a k × k block per sample) is a
+change of variables that keeps the system well conditioned. Up to DENSE unknowns A is
+formed and factorized. Above, conjugate gradients with a diagonal preconditioner need
+only products with K and G.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ import scipy.linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
 Array = np.ndarray
-JITTERS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # of the mean diagonal entry
+JITTERS = (1e-14, 1e-12, 1e-10, 1e-8, 1e-6)  # relative to the mean diagonal entry
+DENSE = 1500  # unknowns; at 1000 both ways take as long, at 2000 iterating takes half
+ACCURATE, MAX_ITERATIONS = 1e-6, 500  # the relative residual of conjugate gradients
 
 
 def bordered(
     system: Array, right: Array, border: Array | None, sums: Array | None = None
 ) -> Array | None:
-    """The minimizers of ½dᵀSd − rᵀd, a column each, with borderᵀd = sums (or 0).
+    """The minimizers of ½dᵀSd − rᵀd with borderᵀd = sums (or 0), one per column.
 
-    None when rounding has made S indefinite beyond repair.
+    None if rounding has made S so indefinite that no jitter helps.
     """
-    if border is not None:  # changes nothing where borderᵀd is given
+    if border is not None:  # adds a constant: borderᵀd is given
         size = float(np.trace(system)) / len(system)
         system = system + size * (border @ border.T)
     factor = jittered_cholesky(system)
@@ -51,8 +53,7 @@ def bordered(
 def jittered_cholesky(A: Array, jitters: Sequence[float] = JITTERS) -> Any:
     """A Cholesky factor of a matrix that rounding may have made indefinite.
 
-    The first jitter, relative to the mean of the diagonal, that makes it definite; None
-    where none does.
+    The first jitter that makes it definite is added to the diagonal; None if none does.
     """
     size = float(np.mean(np.abs(np.diag(A)))) + 1e-300
     for jitter in jitters:
@@ -63,10 +64,6 @@ def jittered_cholesky(A: Array, jitters: Sequence[float] = JITTERS) -> Any:
         except np.linalg.LinAlgError:
             continue
     return None
-
-
-DENSE = 1500  # at 1000 both take as long; at 2000 conjugate gradients mostly half
-ACCURATE = 1e-6  # the relative residual at which conjugate gradients stop
 
 
 def per_sample(R: Array | None, x: Array, transposed: bool = False) -> Array:
@@ -80,7 +77,7 @@ def per_sample(R: Array | None, x: Array, transposed: bool = False) -> Array:
 
 @dataclass(frozen=True)
 class System:
-    """A, without being formed."""
+    """A = K ⊗ I_k + G N Gᵀ by its parts."""
 
     K: Array  # (n, n)
     G: Array  # (n k, active)
@@ -88,7 +85,7 @@ class System:
     k: int
 
     def solve(self, right: Array, D: Array, R: Array | None = None) -> Array:
-        """(D + RᵀAR)⁻¹ right, of the shape of right, (n,) or (n, k)."""
+        """(D + RᵀAR)⁻¹ right, in the shape of right, (n,) or (n, k)."""
         how = self._dense if right.size <= DENSE else self._iterate
         return how(right, D, R).reshape(right.shape)
 
@@ -126,21 +123,19 @@ class System:
         diagonal = np.einsum("im,ml,il->i", G, self.N, G).reshape(right.shape)
         own = D if D.ndim == 1 else np.diagonal(D, axis1=1, axis2=2)
         size = 1.0 if R is None else R**2 if R.ndim == 1 else np.sum(R**2, axis=1)
-        spread = np.diag(self.K)
-        diagonal = (
-            diagonal + own + (spread if right.ndim == 1 else spread[:, None]) * size
-        )
+        spread = np.diag(self.K).reshape(-1, *[1] * (right.ndim - 1))
+        diagonal = diagonal + own + spread * size
         return _conjugate_gradients(product, right.ravel(), diagonal.ravel())
 
 
 def _factorized(A: Array, right: Array) -> Array:
-    """A⁻¹ right, of an A that should be positive definite."""
+    """A⁻¹ right for an A that is positive definite up to rounding."""
+    if not np.all(np.isfinite(A)):
+        raise ArithmeticError("the Hessian of the augmented Lagrangian is not finite")
     factor = jittered_cholesky(A, (0.0, *JITTERS))
     if factor is not None:
         return np.asarray(scipy.linalg.cho_solve(factor, right))
-    if not np.all(np.isfinite(A)):
-        raise ArithmeticError("the Hessian of the augmented Lagrangian is not finite")
-    values, V = np.linalg.eigh(A)  # what is negative counts as small
+    values, V = np.linalg.eigh(A)  # negative eigenvalues are replaced by small ones
     values = np.maximum(values, 1e-8 * np.max(np.abs(values)) + 1e-300)
     return np.asarray(V @ ((V.T @ right) / values))
 
@@ -151,5 +146,5 @@ def _conjugate_gradients(
     square, inverse = (len(right), len(right)), 1 / np.maximum(diagonal, 1e-300)
     operator = LinearOperator(square, matvec=product, dtype=float)
     jacobi = LinearOperator(square, matvec=lambda x: inverse * x, dtype=float)
-    found, _ = cg(operator, right, rtol=ACCURATE, maxiter=500, M=jacobi)
+    found, _ = cg(operator, right, rtol=ACCURATE, maxiter=MAX_ITERATIONS, M=jacobi)
     return np.asarray(found)

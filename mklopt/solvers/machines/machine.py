@@ -6,18 +6,19 @@ is convex in θ ≥ 0 with ∂J/∂θ_m = −½ v_m², v_m² = αᵀK_mα at the
 the free coordinates F of α do not change, ∂²J/∂θ_m∂θ_l = (K_mα)_Fᵀ H (K_lα)_F with H
 the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. `sensitivity` is H.
 
-A machine solves this problem, warm-started from one θ to the next. There are three:
-svm.py for losses with a quadratic dual, crammer.py for several classes (traces instead
-of αᵀKα; predictions and α are then flat, (nk,)), smooth.py for losses that are twice
-differentiable; factory.py picks one.
+A `Machine` is an inner solver: it solves this problem for a sequence of θ, each time
+from the last α. There are three: svm.py for losses with a quadratic dual, crammer.py
+for several classes (with traces instead of αᵀKα), smooth.py for losses that are twice
+differentiable. factory.py chooses one.
 
-One product K_mα with every kernel gives v and all that the Hessian needs: where it is
-wanted (`keep_products`), v costs that product and the Hessian nothing more.
+One product K_mα with every kernel gives v and everything that the Hessian needs. With
+`keep_products` v costs this product, and the Hessian no further one.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -28,12 +29,15 @@ from ..base import Iterate
 from .linear import bordered
 
 Array = np.ndarray
-IDLE_ROUNDS = 10  # rounds without progress on a small gap: what is left is rounding
-MAX_FREE = 3000  # free coordinates for which a Newton step is tried
+IDLE_ROUNDS = 10  # after so many rounds without progress a small gap is rounding
+MAX_FREE = 3000  # Newton steps are made on at most so many free coordinates
+# The moves of one solve, and the numbers that they may read: less than a second.
+FEWEST_MOVES, NUMBERS_AT_ONCE = 10_000, 100_000_000
+FIRST_TOLERANCE = 1e-3  # relative to ΣC V(0), before the first certificate
 
 
 class Solution(NamedTuple):
-    """α of the inner problem, and how good it is."""
+    """α of the inner problem, with its gap."""
 
     alpha: Array
     bias: Any  # a number, or one per output
@@ -42,47 +46,77 @@ class Solution(NamedTuple):
 
     @property
     def work(self) -> float:
-        """1 is what a solver does between two iterates: 8 solves or 0.3 s of one.
+        """The work, in a unit after which a solver should yield: 8 solves, or 0.3 s.
 
-        Counted in moves, not by the clock: iterates are the same on every computer.
+        It is counted in moves and not by a clock, so that runs can be repeated.
         """
         return 0.125 + 3 * self.moves / most_moves(len(self.alpha))
 
 
 def most_moves(n: int) -> int:
-    """The moves of one solve: less than a second."""
-    return max(10_000, 100_000_000 // n)
+    """The largest number of moves of one solve with n samples."""
+    return max(FEWEST_MOVES, NUMBERS_AT_ONCE // n)
 
 
-class Free(Protocol):
-    """The coordinates in which α can move."""
+@dataclass(frozen=True)
+class Free:
+    """N coordinates in which α can move: coordinate c changes α_i by `moves[c]`.
 
-    def __len__(self) -> int: ...
+    i: (N,), the sample of each coordinate
+    moves: (N, k), for k outputs; ones if there is one output
+    ridge: (N,), the curvature of the loss
+    """
+
+    i: Array
+    moves: Array
+    ridge: Array
+    bias: bool
+
+    def __len__(self) -> int:
+        return len(self.i)
+
     def reduced(self, slopes: Array) -> Array:
-        """Slopes of all coordinates, as slopes along the free ones."""
+        """(N, ·): the slopes along the free coordinates, from slopes (·, n[, k])."""
+        if slopes.ndim == 2:
+            return slopes[:, self.i].T
+        return np.einsum("mck,ck->cm", slopes[:, self.i], self.moves)
 
     def lifted(self, step: Array, n: int) -> Array:
-        """A step in the free coordinates, as a change of α."""
+        """(n[, k], …): the change of α, from a step (N, …) in the free coordinates."""
+        k = self.moves.shape[1]
+        if k == 1:
+            out = np.zeros((n, *step.shape[1:]))
+            out[self.i] = step
+            return out
+        out = np.zeros((n, k, *step.shape[1:]))
+        np.add.at(out, self.i, np.einsum("ck,c...->ck...", self.moves, step))
+        return out
 
     def system(self, K: Array) -> Array:
         """The curvature along the free coordinates."""
+        part = K[np.ix_(self.i, self.i)]
+        part = part if self.moves.shape[1] == 1 else part * (self.moves @ self.moves.T)
+        return part + np.diag(self.ridge)
 
     @property
     def border(self) -> Array | None:
-        """What each of them adds to Σα; None without a bias."""
+        """What each coordinate adds to Σα; of k > 1 outputs the last one follows."""
+        if not self.bias:
+            return None
+        return self.moves[:, : max(self.moves.shape[1] - 1, 1)]
 
 
 class Ascent(Protocol):
-    """Cheap moves on the dual of the inner problem, and Newton steps now and then."""
+    """Cheap moves on the dual of the inner problem, and Newton steps between them."""
 
     turn: int  # moves between two Newton steps
-    patient: bool  # a turn without a move need not be the end
+    patient: bool  # whether it continues after a turn without a move
 
     def climb(self, tol: float, most: int) -> tuple[int, float]:
-        """So many moves at most; their number and the gap."""
+        """Make at most so many moves; returns their number and the gap."""
 
     def newton(self, most: int) -> int:
-        """Newton steps; their cost in moves."""
+        """Make Newton steps; returns their cost in moves."""
 
     @property
     def noise(self) -> float:
@@ -100,7 +134,7 @@ def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
         most = min(budget - moves, ascent.turn)
         done, gap = ascent.climb(tol, most)
         moves += done
-        if cost > done and gap > 0.9 * best:  # a dear Newton step that did not pay
+        if cost > done and gap > 0.9 * best:  # an expensive Newton step gained little
             pause = 2
         idle = 0 if gap < 0.99 * best else idle + 1
         stuck = done == 0 and not (ascent.patient and idle <= IDLE_ROUNDS)
@@ -114,10 +148,11 @@ def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
 
 
 class Machine:
-    """The inner problem at given kernel weights, warm-started from one to the next.
+    """An inner solver: solves for one θ after another, each time from the last α.
 
-    Its tolerance follows the certificate: a blind schedule stalls when C is large, and
-    with a loose one the warm start is already good enough and α never moves.
+    Its tolerance is a part of the certified gap. A fixed sequence of tolerances fails
+    when C is large; and if the tolerance is too loose, the last α always satisfies it
+    and never moves.
     """
 
     kernels: Array | None = None  # which of a larger stack these are
@@ -135,14 +170,14 @@ class Machine:
         self.keep_products = keep_products and problem.grams.storage != "factors"
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
-        self.tol, self.gap = 1e-3 * worst, np.inf
+        self.tol, self.gap = FIRST_TOLERANCE * worst, np.inf
         self.solves, self.work = 0, 0.0
         self._forget()
 
-    # ---- what each kind of machine does in its own way -----------------------------
+    # ---- what each inner solver does in its own way --------------------------------
 
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
-        """α on one kernel matrix, from the last α, to the tolerance."""
+        """Solve with one kernel matrix, from the last α, to the tolerance."""
         raise TypeError(f"{type(self).__name__} solves nothing: see factory.py")
 
     @property
@@ -153,7 +188,7 @@ class Machine:
     # ---- solving -------------------------------------------------------------------
 
     def solve(self, theta: Array, K: Array | None = None) -> Array:
-        """α at θ: one combine, unless Σθ_mK_m is known, and no other pass."""
+        """Solve at θ; the only pass is the combine, unless Σθ_mK_m is given as K."""
         self.theta = theta
         self.K = self.problem.grams.combine(theta) if K is None else K
         found = self.solve_on(self.K)
@@ -164,7 +199,7 @@ class Machine:
         return self._moved(self.problem.feasible(alpha))
 
     def adopt(self, alpha: Array, theta: Array) -> Array:
-        """Go on from an α that was found elsewhere."""
+        """Continue from an α that was found in another way."""
         self.theta, self.K = theta, self.problem.grams.combine(theta)
         return self._moved(alpha)
 
@@ -174,17 +209,17 @@ class Machine:
         self._forget()
 
     def set_tolerance(self, certificate: Certificate) -> None:
-        """Tie the tolerance to the true gap."""
+        """Set the tolerance to a part of the certified gap."""
         self.tol = self.sharpness * max(certificate.gap, 0.0)
 
     def iterate(self) -> Iterate:
         """α and θ as a candidate."""
         if self.keep_products:
-            self._make_products()  # before the loop asks for quad(α), and pays for it
+            self._make_products()  # these give quad(α), which the loop asks for next
         return Iterate(self.point, self.theta, info={"svm_solves": self.solves})
 
     def enter(self, problem: Problem, kernels: Array) -> None:
-        """Go on with other kernels of the same problem, by number, from α as it is."""
+        """Continue from the same α with other kernels, given by their numbers."""
         known, before = self._products, self.kernels
         self.problem, self.kernels = problem, kernels
         self._forget()
@@ -192,7 +227,7 @@ class Machine:
             self._products = self._carried(known, before)
 
     def _carried(self, known: Array, before: Array) -> Array:
-        """K_mα of kernels that were there before, and of the new ones."""
+        """K_mα: known for kernels that were there before, computed for new ones."""
         assert self.kernels is not None
         products = np.empty((len(self.kernels), *self.problem.shape))
         places = {m: i for i, m in enumerate(before.tolist())}
@@ -216,20 +251,20 @@ class Machine:
 
     @property
     def point(self) -> Array:
-        """α; there must be one."""
+        """The last α."""
         assert self.alpha is not None, "solve first"
         return self.alpha
 
     @property
     def J(self) -> float:
-        """J(θ) from below, at α."""
+        """A lower bound of J(θ): the dual value at α."""
         alpha = self.point
         square = float(np.sum(alpha * (self.K @ alpha)))
         return self.problem.dual_loss(alpha) - 0.5 * square
 
     @property
     def v(self) -> Array:
-        """‖α‖_{K_m}: half a pass, or what the products give."""
+        """‖α‖_{K_m}, from the products if they are kept, else by half a pass."""
         if self._v is None:
             if self.keep_products:
                 self._make_products()
@@ -238,13 +273,13 @@ class Machine:
         return self._v
 
     def _make_products(self) -> Array:
-        """(M, n): K_mα, after which the stack knows quad(α)."""
+        """(M, n): K_mα. After this the stack remembers quad(α), too."""
         if self._products is None:
             self._products = self.problem.grams.matvec(self.point)
         return self._products
 
     def products_of(self, which: Array) -> Array:
-        """(nk, which): K_mα of some kernels, from what is kept where it is kept."""
+        """(nk, which): K_mα of some kernels."""
         if self.keep_products:
             products = self._make_products()[which]
         else:
@@ -252,13 +287,13 @@ class Machine:
         return np.ascontiguousarray(products.reshape(len(which), self.point.size).T)
 
     def sensitivity(self, force: Array) -> Array:
-        """−∂α/∂f: by how much α gives way when predictions are pushed, per column."""
+        """H applied to each column: −∂α for a change of the predictions."""
         free, shape = self.free, self.problem.shape
         if len(free) == 0:
             return np.zeros_like(force)
         B = free.reduced(force.T.reshape(-1, *shape))
         found = bordered(free.system(self.K), B, free.border)
-        if found is None:  # no curvature to be had: a linear model
+        if found is None:  # the Hessian is unknown: use a linear model
             return np.zeros_like(force)
         return free.lifted(found, shape[0]).reshape(force.shape)
 

@@ -1,18 +1,18 @@
-"""The move of SMO, compiled: which coordinates move, how far, and the gap they leave.
+"""The move of SMO, compiled: which coordinates move, how far, and the gap.
 
     min over α   ½ αᵀKα + Σ_i ½ r_i α_i² − ℓ_i α_i + κ_i |α_i|
     subject to   low_i ≤ α_i ≤ high_i,  and Σ α_i = 0 when there is a bias
 
-Step. Second-order choice of the working set (Fan, Chen and Lin 2005): the coordinate
-that wants to move most, and the partner that gains most from it; one coordinate alone
-(j = i) when there is no bias. A kink is an end of a step, like a bound.
+Step. Second-order choice of the working set (Fan, Chen and Lin 2005): the coordinate i
+with the steepest slope, and the partner j with which it gains most; without a bias i
+moves alone (j = i). A step ends at a bound or at a kink.
 
     pick      i, its direction, and the slope there
     mate      j, and slope and curvature of the move
     longest   how far both can go
     shift     α after the move
 
-`smo` makes such moves on one kernel matrix; solvers that move on all kernels at once
+`smo` makes such moves with one kernel matrix. Solvers that keep K_mα of all kernels
 (interleaved, smo_mkl) use the same four parts with rows of the whole stack.
 """
 
@@ -29,8 +29,8 @@ FOUND = types.Tuple((int64, float64, float64))
 
 
 @compiled(types.UniTuple(float64, 2)(*FIVE, boolean, WRITTEN, WRITTEN))
-def machine_gap(linear, kink, ridge, low, high, bias, alpha, g):
-    """Σ of Fenchel–Young terms, with the bias half-way between what is allowed."""
+def inner_gap(linear, kink, ridge, low, high, bias, alpha, g):
+    """The sum of Fenchel–Young terms, and the bias: the middle of its interval."""
     n = len(alpha)
     b = 0.0
     if bias:
@@ -49,7 +49,7 @@ def machine_gap(linear, kink, ridge, low, high, bias, alpha, g):
     total = 0.0
     for k in range(n):
         a = alpha[k]
-        pull = -(g[k] - ridge[k] * a) - b  # ℓ − f − b: how far the sample is off
+        pull = -(g[k] - ridge[k] * a) - b  # ℓ − f − b, the residual of the sample
         here = 0.5 * ridge[k] * a * a + kink[k] * abs(a) - pull * a
         if pull > kink[k]:
             t = high[k] if ridge[k] == 0 else min(high[k], (pull - kink[k]) / ridge[k])
@@ -63,10 +63,10 @@ def machine_gap(linear, kink, ridge, low, high, bias, alpha, g):
 
 @compiled(FOUND(WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean))
 def pick(g, kink, ridge, alpha, low, high, diag, bias):
-    """i, its direction (1 or −1) and its slope; i = −1: nothing moves.
+    """i, its direction (1 or −1) and its slope; i = −1: no coordinate can move.
 
-    With a bias the coordinate that wants up most; its partner will go down. Without,
-    the coordinate that gains most by itself.
+    With a bias: the coordinate with the steepest slope upwards; its partner will move
+    down. Without: the coordinate that gains most by itself.
     """
     best, i, way, fall = -np.inf if bias else 0.0, -1, 1.0, 0.0
     for k in range(len(alpha)):
@@ -94,7 +94,7 @@ def pick(g, kink, ridge, alpha, low, high, diag, bias):
     FOUND(int64, float64, WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean)
 )
 def mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias):
-    """j that gains most by going down with i up; slope and curvature of both.
+    """The j that gains most by moving down while i moves up; slope and curvature.
 
     row is row i of the kernel, diag its diagonal. j = −1: there is no gain; j = i: i
     moves alone.
@@ -124,7 +124,7 @@ def _room(a, way, kink, low, high):
 
 @compiled(float64(int64, int64, float64, *[VECTOR] * 3, WRITTEN))
 def longest(i, j, way, kink, low, high, alpha):
-    """How far i can go in its direction, and j against it."""
+    """How far i can move in its direction, and j in the other one."""
     step = _room(alpha[i], way, kink[i], low[i], high[i])
     if j != i:
         step = min(step, _room(alpha[j], -way, kink[j], low[j], high[j]))
@@ -142,27 +142,25 @@ def _moved(x, step, low, high):
 
 @compiled(types.void(int64, int64, float64, *[VECTOR] * 2, WRITTEN))
 def shift(i, j, step, low, high, alpha):
-    """α after a move, in place; the step carries its sign."""
+    """Move α_i by the step and α_j by minus the step, in place."""
     alpha[i] = _moved(alpha[i], step, low[i], high[i])
     if j != i:
         alpha[j] = _moved(alpha[j], -step, low[j], high[j])
 
 
-@compiled(
-    FOUND(READ_ONLY, *FIVE, boolean, WRITTEN, WRITTEN, float64, int64),
-)
+@compiled(FOUND(READ_ONLY, *FIVE, boolean, WRITTEN, WRITTEN, float64, int64))
 def smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
-    """At most so many moves, in place; returns their number, the gap and the bias.
+    """Make at most so many moves, in place; their number, the gap and the bias.
 
-    g is the gradient of the smooth part. Moving i up changes the objective at the rate
-    g_i ± κ_i, moving it down at minus that; which sign depends on the side of 0.
+    g is the gradient of the smooth part. When α_i moves up, the objective changes at
+    the rate g_i ± κ_i; the sign depends on the side of 0.
     """
     n = len(alpha)
     diag = np.diag(K).copy()
     moves, stuck = 0, False
     while True:
         if moves % n == 0 or moves >= most or stuck:
-            gap, b = machine_gap(linear, kink, ridge, low, high, bias, alpha, g)
+            gap, b = inner_gap(linear, kink, ridge, low, high, bias, alpha, g)
             if gap <= tol or moves >= most or stuck:
                 return moves, gap, b
         i, way, slope = pick(g, kink, ridge, alpha, low, high, diag, bias)
@@ -191,7 +189,7 @@ def smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
 
 @compiled(types.void(STACK, WRITTEN, VECTOR, int64, WRITTEN))
 def combined_row(K, read, theta, i, row):
-    """Row i of Σθ_mK_m; `read` counts rows of the stack."""
+    """Row i of Σθ_mK_m, written into `row`; read[0] counts rows of the stack."""
     read[0] += 1
     row[:] = 0.0
     for m in range(len(theta)):
@@ -205,7 +203,7 @@ def combined_row(K, read, theta, i, row):
     types.void(STACK, WRITTEN, VECTOR, int64, int64, float64, float64[:, ::1], WRITTEN)
 )
 def add_rows(K, read, theta, i, j, step, images, g):
-    """All K_mα, and Σθ_mK_mα inside g, after α_i rose and α_j fell by a step."""
+    """Update all K_mα, and Σθ_mK_mα in g, after α_i rose and α_j fell by a step."""
     read[0] += 1 if j == i else 2
     for m in range(len(theta)):
         t, first, second, image = theta[m], K[m, i], K[m, j], images[m]

@@ -7,18 +7,18 @@ quadratic model of the losses at predictions f has its minimum at
 
     β = α + P (f − Kα) − b P1,    Σβ = 0
 
-where P = R (I + RKR)⁻¹ R, R = √D, needs no D⁻¹: far from the margin V'' underflows. f
-need not be Kβ + b for any β: where a new K makes nonsense of the last β, the first step
-models the losses at the last predictions, which change less. Then the best length along
-the step, shorter or longer than 1 (an exponential tail falls only by a constant factor
-with every step of length 1), and the best b.
+where P = R (I + RKR)⁻¹ R with R = √D needs no D⁻¹: far from the margin V'' underflows.
+f need not be Kβ + b for any β. If the last β is bad for a new K, the first step models
+the losses at the last predictions, which change less than β. Then a line search for the
+best length, which may exceed 1 (with steps of length 1 an exponential tail falls only
+by a constant factor), and the best b.
 
-One Cholesky factorization serves until a step no longer pays, and for derivatives: what
-is left of the gap says whether it does. It is made in single precision where RKR is not
-too large for that; residuals are float64, and one step refines the other.
+A Cholesky factorization is used again as long as its steps reduce the gap enough, and
+for derivatives. It is made in single precision if RKR is small enough; residuals are in
+float64, so that later steps correct earlier ones.
 
-Guarantee. `gap` = primal − dual at α, which lies in the domain of V* and sums to 0 with
-the best b; in float64, whatever the steps were made of.
+Guarantee. `gap` = primal − dual at α, computed in float64. α lies in the domain of V*
+and sums to 0 with the best b.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from ...util.compiled import READ_ONLY, compiled
 from .machine import Machine
 
 Array = np.ndarray
-MAX_NEWTON_STEPS = 30
-MAX_EVALUATIONS = 20  # along one step
-FLAT_SLOPE = 0.1  # of the slope at the beginning of a step: flat enough
-MAX_RISE = 1.0  # of the last primal value; above it the last predictions are used
-USEFUL_FALL = 0.1  # of the gap before: the same factor serves again
-SINGLE_PRECISION_TRACE = 1e5  # the largest tr RKR for factors in single precision
+MAX_NEWTON_STEPS = 30  # of one solve
+MAX_EVALUATIONS = 20  # of one line search
+FLAT_SLOPE = 0.1  # a line search ends at this part of the first slope
+MAX_RISE = 1.0  # if β makes the primal value larger than this times the last: use f
+USEFUL_FALL = 0.1  # a step that reduces the gap to this part keeps the factorization
+SINGLE_PRECISION_TRACE = 1e5  # the largest tr RKR for single precision
 
 
 class SmoothMachine(Machine):
-    """The machine at given kernel weights; every coordinate of α is free."""
+    """The inner solver of a twice differentiable loss; all coordinates are free."""
 
     beta: Array | None = None
     f: Array | None = None  # predictions
-    move: Array | None = None  # where β is likely to go next
+    move: Array | None = None  # the predicted change of β
     bias, primal = 0.0, np.inf
     K: Array = np.zeros((0, 0))
     _factor: Any = None
     _room: Array = np.zeros((0, 0))
 
     def solve(self, theta: Array, K: Array | None = None) -> Array:
-        """α at θ: Newton steps from where the last solve ended."""
+        """Solve at θ: Newton steps from the last β."""
         last, self.theta = self.K, theta
         self.K = self.problem.grams.combine(theta) if K is None else K
         if self.K is last and self.move is None and self.gap <= self.tol:
@@ -63,9 +63,7 @@ class SmoothMachine(Machine):
             self._factor = None
         self._begin()
         foreign = f if self.primal > MAX_RISE * before else None
-        for _ in range(
-            MAX_NEWTON_STEPS
-        ):  # at least one: derivatives need a factor anyhow
+        for _ in range(MAX_NEWTON_STEPS):  # at least one: derivatives need a factor
             before = self.gap
             self._step(foreign)
             rounding = self.gap >= before and self.gap <= 1e-12 * abs(self.primal)
@@ -77,7 +75,7 @@ class SmoothMachine(Machine):
         return self._solved(self.slope, self.gap, 0.125)
 
     def _begin(self) -> None:
-        """At the last β, with its predictions, or where it is foreseen to go."""
+        """Begin at the best of: the last β, its multiple with the same Kβ, β + move."""
         last = self.beta if self.beta is not None else self.alpha
         beta = np.zeros(self.problem.grams.n) if last is None else last
         Kb = self.K @ beta
@@ -94,7 +92,7 @@ class SmoothMachine(Machine):
         self.move = None
 
     def _settle(self, beta: Array, Kb: Array) -> float:
-        """f and the primal value at β, with the best bias."""
+        """Move to β, with the best bias; returns the primal value there."""
         problem, loss = self.problem, self.problem.loss
         self.beta, self.Kb = beta, Kb
         if problem.bias:
@@ -105,7 +103,7 @@ class SmoothMachine(Machine):
         return self.primal
 
     def _look(self) -> None:
-        """α at f, and the gap."""
+        """Compute α at f, and the gap."""
         problem, loss = self.problem, self.problem.loss
         slope = loss.gradient(self.f, problem.y)
         self.slope = problem.feasible(-problem.costs * slope)
@@ -115,13 +113,14 @@ class SmoothMachine(Machine):
 
     @property
     def J(self) -> float:
-        """J(θ) from below: the dual value at α."""
+        """A lower bound of J(θ): the dual value at α."""
         return self.below
 
     def _step(self, foreign: Array | None) -> None:
-        """Towards the minimum of the model of the losses at β, or at other predictions.
+        """A step to the minimum of the model at f, or at other predictions.
 
-        At β, f − b − Kα is K(β − α): as small as β is wrong, which refines β.
+        At f = Kβ + b, the term f − b − Kα is computed as K(β − α), which is accurate
+        when β is nearly right.
         """
         problem = self.problem
         f = self.f if foreign is None else foreign
@@ -148,7 +147,7 @@ class SmoothMachine(Machine):
         return np.asarray(np.sqrt(problem.costs) * loss.root(slope, problem.y))
 
     def _length(self, step: Array, Ks: Array, moves: Array) -> float:
-        """Where Σ C V + ½βᵀKβ is lowest along a step: Newton within a bracket."""
+        """The length of a step that minimizes Σ C V + ½βᵀKβ: Newton in a bracket."""
         problem, loss, f = self.problem, self.problem.loss, self.f
         assert self.beta is not None and f is not None
         along, bend = float(self.beta @ Ks), float(step @ Ks)
@@ -165,7 +164,7 @@ class SmoothMachine(Machine):
             if abs(slope) <= FLAT_SLOPE * abs(first):
                 break
             low, high = (t, high) if slope < 0 else (low, t)
-            curve = max(curve, 0.1 * abs(slope) / t, 1e-300)  # else 4t or 0.1t it is
+            curve = max(curve, 0.1 * abs(slope) / t, 1e-300)
             t = min(max(t - slope / curve, 0.1 * t), 4 * t)
             t = t if low < t < high else 0.5 * (low + min(high, 4 * low))
         return t
@@ -174,9 +173,9 @@ class SmoothMachine(Machine):
 
     def _refactor(self, R: Array) -> None:
         self.R = R
-        size = float(R**2 @ np.diagonal(self.K))  # λ_max(RKR) is less, λ_min(I + …) 1
+        size = float(R**2 @ np.diagonal(self.K))  # ≥ λ_max(RKR); λ_min(I + RKR) ≥ 1
         kind = np.float32 if size < SINGLE_PRECISION_TRACE else np.float64
-        # fresh memory costs half a factorization
+        # new memory would cost half as much as the factorization
         if self._room.shape != self.K.shape or self._room.dtype != kind:
             self._room = np.empty(self.K.shape, kind)
         _system(self.K, R, self._room)
@@ -184,13 +183,13 @@ class SmoothMachine(Machine):
         self._factor = scipy.linalg.cho_factor(self._room.T, **options)
 
     def _plain(self, force: Array) -> Array:
-        """P force, without the border."""
+        """P force, without the condition of the bias."""
         R = self.R[:, None]
         right = (R * force).astype(self._room.dtype)
         return R * scipy.linalg.cho_solve(self._factor, right, check_finite=False)
 
     def sensitivity(self, force: Array) -> Array:
-        """P force, bordered where there is a bias; from the last factor."""
+        """P force, with columns that sum to 0 if there is a bias."""
         if self._factor is None:
             assert self.f is not None, "solve first"
             self._refactor(self._root(self.f))
@@ -201,7 +200,7 @@ class SmoothMachine(Machine):
         return found[:, :-1]
 
     def extrapolate(self, move: Array) -> None:
-        """Begin the next solve at β + move, if that is better."""
+        """Try β + move as the start of the next solve."""
         self.move = move
 
 

@@ -1,1 +1,1 @@
-"""Parts that several algorithms share. Nothing here is registered as a solver."""
+"""Parts that several algorithms share."""

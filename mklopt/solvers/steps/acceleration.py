@@ -1,19 +1,20 @@
-"""Going ahead of a fixed-point iteration θ ← reweight(θ, v(θ)): Newton and Anderson.
+"""Acceleration of the fixed-point iteration θ ← reweight(θ, v(θ)): Newton and Anderson.
 
 Both work on x = log θ and look for a zero of r(x) = log reweight(θ, v(θ)) − x.
 
-Newton. v depends on θ through the machine: with G = ∂²J/∂θ² (machine.py),
-∂ log v_m / ∂x_l = −θ_l G_ml / v_m²; with log v linear in x, r is known, and its zero is
-where to go. One product with every kernel per step, and quadratic convergence where the
-free coordinates of the machine no longer change. For sparse formulations the kernels in
-use change until the end, and Newton gives way to Anderson.
+Newton. v depends on θ through the inner problem: with G = ∂²J/∂θ² (machine.py),
+∂ log v_m / ∂x_l = −θ_l G_ml / v_m². With log v linear in x, r is known, and the next θ
+is its zero. A step costs one product with every kernel; convergence is quadratic where
+the free coordinates of the inner problem no longer change. For sparse formulations the
+kernels in use change until the end, and Anderson's method is used instead.
 
 Anderson. The combination of the last few steps whose linearized residual is smallest
-(Walker and Ni 2011): no further pass, but several times as many steps.
+(Walker and Ni 2011). It needs no further pass, but several times as many steps.
 
-Kernels count by their share √θ_m v_m of the prediction. Steps stay inside a region that
-grows with success and shrinks when a step had to be taken back; a kernel that hardly
-takes part moves at most by a factor of e³ at a time, so that it can come back.
+In both, a kernel counts by its share √θ_m v_m of the prediction. The extrapolation
+stays inside a trust region, which grows after each step and shrinks when a step was
+taken back. A weight moves at most by a factor of e³ beyond the plain step, so that a
+kernel that hardly contributes can come back.
 """
 
 from __future__ import annotations
@@ -22,27 +23,25 @@ from collections import deque
 
 import numpy as np
 
+from ..base import choice
 from ..machines.machine import Machine
 
 Array = np.ndarray
 TINY = 1e-300
-NEWTON_GAP = 0.5  # the relative gap below which Newton is worth its pass
-NEWTON_KERNELS = 2000  # kernels above which its linear system is not
-MODEL_STEPS, LONGEST_STEP = (
-    2,
-    10.0,
-)  # steps on the model of r, and their length in log θ, at most
+NEWTON_GAP = 0.5  # the relative gap below which a Newton step is worth its pass
+NEWTON_KERNELS = 2000  # with more kernels its linear system is too large
+USED_SHARE = 1e-6  # of the prediction: kernels below it are left out of Newton's model
+MODEL_STEPS, LONGEST_STEP = 2, 10.0  # steps on the model of r; their length in log θ
+LONGEST_EXTRAPOLATION = 3.0  # in log θ, beyond the plain step
+MEMORY, RIDGE = 5, 1e-10  # of Anderson: steps, and regularization relative to the trace
 
 
 class Ahead:
     """The next θ from θ and its image, by Newton or Anderson, inside a trust region."""
 
     def __init__(self, machine: Machine, method: str | None):
-        if method not in ("newton", "anderson", None):
-            raise ValueError(
-                f"accelerate = {method!r}; choose 'newton', 'anderson' or None"
-            )
-        self.machine, self.method = machine, method
+        self.method = choice("accelerate", method, ("newton", "anderson", None))
+        self.machine = machine
         self.anderson, self.trust, self.length = Anderson(), 1.0, 0.0
 
     def step(self, theta: Array, plain: Array, gap: float) -> Array:
@@ -54,14 +53,11 @@ class Ahead:
         share = share / max(float(np.linalg.norm(share)), TINY)
         target = self.anderson.next(x, image, share)
         smooth = "smooth_dual" in self.machine.problem.formulation.traits
-        if (
-            self.method == "newton"
-            and smooth
-            and gap < NEWTON_GAP
-            and len(theta) <= NEWTON_KERNELS
-        ):
+        affordable = gap < NEWTON_GAP and len(theta) <= NEWTON_KERNELS
+        if self.method == "newton" and smooth and affordable:
             target = newton(self.machine, x, image, share, target)
-        extra = np.clip(target - image, -3.0, 3.0)
+        limit = LONGEST_EXTRAPOLATION
+        extra = np.clip(target - image, -limit, limit)
         self.length = float(np.linalg.norm(share * extra))
         self.trust *= 2
         if self.length > self.trust:
@@ -75,11 +71,11 @@ class Ahead:
 
 
 def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array):
-    """A zero of r if log v were linear, for the kernels in use; `other` for the rest.
+    """The zero of r with log v linear, for the kernels in use; `other` for the rest.
 
-    What is known of reweighting is not linearized with it: that saves an iterate.
+    Only log v is linearized, not the reweighting; this saves an iterate.
     """
-    used = np.flatnonzero(share > 1e-6)
+    used = np.flatnonzero(share > USED_SHARE)
     inside, formulation = np.ix_(used, used), machine.problem.formulation
     bends = -np.exp(x[used]) * machine.hessian(used) / machine.v[used][:, None] ** 2
     z, v = x.copy(), machine.v.copy()
@@ -93,7 +89,8 @@ def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array)
         if not np.all(np.isfinite(step)):
             return other
         z[used] += np.clip(step, -LONGEST_STEP, LONGEST_STEP)
-        v[used] = machine.v[used] * np.exp(np.clip(bends @ (z - x)[used], -3.0, 3.0))
+        change = np.clip(bends @ (z - x)[used], -3.0, 3.0)
+        v[used] = machine.v[used] * np.exp(change)
         image = np.log(np.maximum(formulation.reweight(np.exp(z), v), TINY))
     target = other.copy()
     target[used] = image[used]
@@ -101,15 +98,14 @@ def newton(machine: Machine, x: Array, image: Array, share: Array, other: Array)
 
 
 class Anderson:
-    """The last few points and residuals, combined."""
+    """Anderson's method: a combination of the last few points and residuals."""
 
-    def __init__(self, memory: int = 5, ridge: float = 1e-10):
-        self.points: deque[Array] = deque(maxlen=memory + 1)
-        self.residuals: deque[Array] = deque(maxlen=memory + 1)
-        self.ridge = ridge
+    def __init__(self) -> None:
+        self.points: deque[Array] = deque(maxlen=MEMORY + 1)
+        self.residuals: deque[Array] = deque(maxlen=MEMORY + 1)
 
     def next(self, x: Array, image: Array, weight: Array) -> Array:
-        """The next point, from x and its image; `weight` says what matters."""
+        """The next point, from x and its image; coordinates count by their weight."""
         self.points.append(x)
         self.residuals.append(image - x)
         if len(self.points) < 2:
@@ -118,7 +114,6 @@ class Anderson:
         bends = np.diff(np.array(self.residuals), axis=0)
         scaled, last = bends * weight, self.residuals[-1] * weight
         system = scaled @ scaled.T
-        ridge = self.ridge * np.trace(system) + TINY
-        system[np.diag_indices_from(system)] += ridge
+        system[np.diag_indices_from(system)] += RIDGE * np.trace(system) + TINY
         gamma = np.linalg.solve(system, scaled @ last)
         return np.asarray(image - gamma @ (moves + bends))

@@ -7,8 +7,8 @@ minimum over ρ of
 
     Ψ(s) = Σ_m s_m²/(2γ_m) − min over z ≥ 0 of Ω(z) + Σ_m (z_m − s_m)²/(2γ_m)
 
-with L from the loss (loss_terms.py). The minimizing z is prox of Ω at s, and the step
-leads to the coefficients (z_m/s_m)(β_m + γ_m ρ) and the bias b + γ_b Σρ. With g_m =
+with L from the loss (loss_terms.py). The minimizing z is the prox of Ω at s. The new
+coefficients are (z_m/s_m)(β_m + γ_m ρ), and the new bias is b + γ_b Σρ. With g_m =
 K_m(β_m + γ_m ρ)/s_m and J = ∂z/∂s,
 
     ∇φ  = −f(ρ) + Σ_m z_m g_m + b + γ_b Σρ
@@ -35,8 +35,8 @@ from ..machines.linear import System
 from .loss_terms import smoothed
 
 Array = np.ndarray
-ARMIJO = 0.1
-MAX_HALVINGS = 50
+ARMIJO = 0.1  # the part of the predicted decrease that a Newton step must reach
+MAX_HALVINGS = 50  # of one Newton step
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Gammas:
 
 @dataclass(frozen=True)
 class Point:
-    """φ at one ρ; arrays over kernels are over the working set."""
+    """φ at one ρ. Arrays have one entry per kernel of the working set."""
 
     rho: Array
     KR: Array  # K_m ρ
@@ -71,7 +71,7 @@ class Point:
 
 
 class Lagrangian:
-    """φ at the current β, b, γ; kernels outside the working set count as unused."""
+    """φ at the current β, b, γ. Kernels outside the working set count as unused."""
 
     def __init__(self, problem: Problem, gammas: Gammas, B: Array, bias: Any):
         grams, self.problem = problem.grams, problem
@@ -85,7 +85,7 @@ class Lagrangian:
         self.penalize(gammas)
 
     def penalize(self, gammas: Gammas) -> None:
-        """Take other γ."""
+        """Use other γ."""
         self.gammas = gammas
         self.side.gamma = gammas.loss
 
@@ -97,11 +97,9 @@ class Lagrangian:
     # ---- φ ------------------------------------------------------------------------
 
     def enter(self, work: Array, rho: Array, last: Point | None = None) -> Point:
-        """Take another working set; only newcomers cost a product."""
+        """Use another working set; only kernels that are new cost a product."""
         images = np.empty((len(work), *self.B.shape[1:]))
-        known = (
-            np.isin(work, self.work) if last is not None else np.zeros(len(work), bool)
-        )
+        known = np.isin(work, self.work) & (last is not None)
         if last is not None:
             images[known] = last.KR[np.searchsorted(self.work, work[known])]
         if not np.all(known):
@@ -135,7 +133,7 @@ class Lagrangian:
         return self.bias + self.gammas.bias * np.sum(self._column(rho), axis=0)
 
     def _whole(self, part: Array) -> Array:
-        """Numbers of the working set among those of all kernels."""
+        """(M,): numbers of the working set, and 0 for all other kernels."""
         out = np.zeros(self.problem.grams.M)
         out[self.work] = part
         return out
@@ -196,22 +194,26 @@ class Lagrangian:
 
     # ---- the proximal step --------------------------------------------------------
 
+    def _stepped(self, point: Point) -> tuple[Array, Array]:
+        """(z/s)(β + γρ) and its products with K, on the working set."""
+        x, Kx = self._moved_to(point.rho, point.KR)
+        scale = point.scale[:, None, None]
+        return scale * x, scale * Kx
+
     def coefficients(self, point: Point) -> Array:
-        """(M, n[, k]): where the step leads."""
-        x, _ = self._moved_to(point.rho, point.KR)
+        """(M, n[, k]): the coefficients after the step."""
         out = np.zeros_like(self.B)
-        out[self.work] = point.scale[:, None, None] * x
+        out[self.work] = self._stepped(point)[0]
         return out.reshape(self.problem.grams.M, *self.problem.shape)
 
     def _lengths(self, point: Point) -> Array:
         """‖Δβ_m‖² of the step, on the working set."""
-        x, Kx = self._moved_to(point.rho, point.KR)
-        scale, W = point.scale[:, None, None], self.work
-        square = (scale * x - self.B[W]) * (scale * Kx - self.KB[W])
+        B, KB = self._stepped(point)
+        square = (B - self.B[self.work]) * (KB - self.KB[self.work])
         return np.maximum(np.sum(square, axis=(1, 2)), 0.0)
 
     def residuals(self, point: Point) -> tuple[float, float, float]:
-        """By how much ρ violates what it must satisfy: the step, divided by γ."""
+        """By how much ρ violates the dual constraints: the step, divided by γ."""
         gamma = self.gammas.kernels[self.work]
         kernels = float(np.sqrt(np.sum(self._lengths(point) / gamma**2)))
         bias = float(np.linalg.norm(np.sum(self._column(point.rho), axis=0)))
@@ -219,7 +221,7 @@ class Lagrangian:
         return kernels, bias if self.problem.bias else 0.0, float(loss)
 
     def unsolved(self, point: Point) -> float:
-        """How far φ is from its minimum, as a share of what the step moves."""
+        """The distance of φ from its minimum, relative to the length of the step."""
         moved = float(np.sum(self._lengths(point) / self.gammas.kernels[self.work])) / 2
         if self.problem.bias:
             shift = np.sum(self._column(point.rho), axis=0)
@@ -228,9 +230,7 @@ class Lagrangian:
         return self.side.residual_cost(point.rho, point.gradient) / max(moved, 1e-300)
 
     def accept(self, point: Point) -> None:
-        """Take the proximal step that a point leads to."""
-        x, Kx = self._moved_to(point.rho, point.KR)
-        scale, W = point.scale[:, None, None], self.work
+        """Make the proximal step."""
         self.bias = self._bias_at(point.rho)
-        self.B[W], self.KB[W] = scale * x, scale * Kx
+        self.B[self.work], self.KB[self.work] = self._stepped(point)
         self.side.accept(point.rho)

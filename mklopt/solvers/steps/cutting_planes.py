@@ -1,10 +1,12 @@
 """The linear programs of the cutting-plane solvers, through HiGHS.
 
 Every α gives a cut: J(θ) ≥ linear(α) − ½ Σ θ_m v_m(α)². The master problem is to
-minimize the largest cut: a linear program on the simplex (p = 1). For p > 1 the ball
-‖θ‖_p ≤ 1 is itself approached from outside by its tangents, a sequence of relaxations:
-wherever the program leaves the ball, the tangent at the nearest point of that ray,
-Σ θ̂_m^{p−1} θ_m ≤ 1, is added and the program solved again.
+minimize the largest cut. For p = 1 this is a linear program on the simplex. For p > 1
+the ball ‖θ‖_p ≤ 1 is relaxed by tangents: if the solution of the program lies outside
+the ball, the tangent at the point θ̂ = θ/‖θ‖_p, Σ θ̂_m^{p−1} θ_m ≤ 1, is added and the
+program solved again.
+
+Reference: Sonnenburg et al. (2006); Kloft et al. (2011), section 4.4.1.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ from ...formulations.norms import norm
 
 Array = np.ndarray
 INF = highspy.kHighsInf
+MAX_PROGRAMS = 8  # linear programs for one minimum, p > 1
+OUTSIDE = 1e-5  # ‖θ‖_p − 1 up to which θ counts as inside the ball
 
 
 class Cuts:
-    """min t over θ ≥ 0 in the ball, above all cuts; HiGHS keeps its basis between."""
+    """min t over t and θ ≥ 0 in the ball, t above all cuts; HiGHS keeps its basis."""
 
     def __init__(self, M: int, p: float):
         self.M, self.p, self.scale = M, p, 0.0
         self.alphas: list[Array] = []
-        self.rows: list[int] = []  # where the cut of each α is in the program
+        self.rows: list[int] = []  # the row of the cut of each α
         self.program = highspy.Highs()
         self.program.setOptionValue("output_flag", False)
         self.program.setOptionValue("threads", 1)
@@ -42,25 +46,25 @@ class Cuts:
         self.program.addRow(low, high, len(columns), columns, row[columns])
 
     def add(self, alpha: Array, linear: float, v: Array) -> None:
-        """t ≥ linear − ½ Σ θ v², in units of the first cut."""
+        """Add the cut t ≥ linear − ½ Σ θ v², in units of the first cut."""
         self.scale = self.scale or max(abs(linear), 1e-300)
         self.alphas.append(alpha.copy())
         self.rows.append(self.program.getNumRow())
         row = np.append(0.5 * v**2 / self.scale, 1.0)
         self._row(linear / self.scale, INF, row)
 
-    def minimum(self, rounds: int = 8) -> Array:
+    def minimum(self) -> Array:
         """The weights that minimize the largest cut."""
         if self.p == np.inf:
             return np.ones(self.M)
-        for _ in range(rounds):
+        for _ in range(MAX_PROGRAMS):
             self.program.run()
             found = self.program.getSolution().col_value
             if len(found) != self.M + 1 or not np.all(np.isfinite(found)):
                 raise ArithmeticError("HiGHS found no minimum of the cuts")
             point = np.maximum(np.array(found[:-1]), 0.0)
             size = norm(point, self.p)
-            if self.p == 1 or size <= 1 + 1e-5:
+            if self.p == 1 or size <= 1 + OUTSIDE:
                 break
             touch = point / size
             inside = np.maximum(touch, 0.01 * np.max(touch) / self.M)
@@ -71,8 +75,8 @@ class Cuts:
     def mixture(self) -> Array:
         """Σ λ_k α_k with the multipliers of the cuts: the dual point of the program.
 
-        By convexity its dual value is at least that of the program, while each α_k
-        alone, optimal for one θ, may be far below.
+        By convexity its dual value is at least that of the program. Each α_k alone is
+        optimal for one θ only, and its dual value may be far below.
         """
         if self.p == np.inf:
             return self.alphas[-1]

@@ -1,8 +1,17 @@
-"""A better dual point, cheaply: what a stochastic run ends with."""
+"""A better dual point at little cost, for stochastic solvers.
+
+Step. At fixed kernel weights θ, some moves of the inner solver, or, for losses without
+one, steps of the generalized conditional gradient method: towards −C V'(f), where the
+linearized dual is largest. Then the best point between the old and the new α.
+
+Guarantee. The dual value with Ω* never falls: the moves raise the dual value at θ only,
+but the search on the segment includes both of its ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -12,19 +21,15 @@ from ...problem import Problem
 from ..machines.factory import dual_machine
 
 Array = np.ndarray
+MAX_EVALUATIONS = 20  # of one search on a segment
 
 
 def improve(
     problem: Problem, alpha: Array, theta: Array, budget: int | None = None
 ) -> Array:
-    """A dual point at least as good as α, cheaply: what a stochastic run ends with.
+    """A dual point that is at least as good as α.
 
-    Some moves of the inner solver at fixed kernel weights θ (losses without one: steps
-    towards the gradient of the loss, where the linearized dual is largest), then the
-    best point of the segment from α to where they lead. The inner solver raises its own
-    dual at θ; the search on the segment makes sure that the one with Ω* never falls.
-
-    alpha: any numbers of the shape of the dual; made feasible first
+    alpha: any numbers in the shape of the dual; they are made feasible first
     theta: θ ≥ 0, one per kernel
     budget: moves of one sample each, by default two per sample
     """
@@ -41,7 +46,7 @@ def improve(
 
 
 def _towards_the_gradient(problem: Problem, K: Array, alpha: Array, rounds: int):
-    """Generalized conditional gradient on the dual at fixed kernel weights."""
+    """Generalized conditional gradient steps on the dual at fixed kernel weights."""
     loss, y, costs = problem.loss, problem.y, problem.spread_costs
     for _ in range(rounds):
         f = K @ alpha
@@ -49,17 +54,16 @@ def _towards_the_gradient(problem: Problem, K: Array, alpha: Array, rounds: int)
         step = problem.feasible(-costs * loss.gradient(f + b, y)) - alpha
         linear, square = float(np.sum(step * f)), float(np.sum(step * (K @ step)))
 
-        def loses(t, alpha=alpha, step=step, linear=linear, square=square):
-            return (
-                t * linear + 0.5 * t * t * square - problem.dual_loss(alpha + t * step)
-            )
+        def minus_dual(t, alpha=alpha, step=step, linear=linear, square=square):
+            loss = problem.dual_loss(alpha + t * step)
+            return t * linear + 0.5 * t * t * square - loss
 
-        alpha = alpha + _argmin(loses) * step
+        alpha = alpha + _argmin(minus_dual) * step
     return alpha
 
 
 def _best_between(problem: Problem, old: Array, new: Array) -> Array:
-    """The point of a segment with the best dual value, scaled as it likes."""
+    """The point of a segment with the best dual value after scaling."""
     middle = 0.5 * (old + new)
     ends = [problem.grams.quad(point) for point in (old, new, middle)]
     ends = [
@@ -68,18 +72,17 @@ def _best_between(problem: Problem, old: Array, new: Array) -> Array:
     ]
     cross = 2 * ends[2] - 0.5 * (ends[0] + ends[1])
 
-    def loses(t: float) -> float:
+    def minus_dual(t: float) -> float:
         squares = (1 - t) ** 2 * ends[0] + t**2 * ends[1] + 2 * t * (1 - t) * cross
         v = np.sqrt(np.maximum(squares, 0.0))
         return -best_shrink(problem, old + t * (new - old), v)[1]
 
-    t = _argmin(loses)
+    t = _argmin(minus_dual)
     return old if t == 0 else new if t == 1 else old + t * (new - old)
 
 
-def _argmin(loses: Callable[[float], float]) -> float:
-    """Where on [0, 1] a function with one valley is smallest; the ends included."""
-    found = minimize_scalar(
-        loses, bounds=(0.0, 1.0), method="bounded", options={"maxiter": 20}
-    )
-    return min((0.0, 1.0, float(found.x)), key=loses)
+def _argmin(function: Callable[[float], float]) -> float:
+    """The minimizer of a unimodal function on [0, 1], the ends included."""
+    options: Any = {"method": "bounded", "options": {"maxiter": MAX_EVALUATIONS}}
+    found = minimize_scalar(function, bounds=(0.0, 1.0), **options)
+    return min((0.0, 1.0, float(found.x)), key=function)

@@ -1,21 +1,23 @@
-"""One sample at a time: the epoch that obscure, pegasos and ufo share.
+"""Epochs of stochastic subgradient steps, shared by obscure, pegasos and ufo.
 
 Problem. f(w) = λΩ(w) + (1/N) Σ c_iV_i(w), the canonical one divided by ΣC: λ = 1/ΣC
 and c_i = N C_i/ΣC (1 when all C are equal); Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2,
 1/p + 1/q = 1. No bias.
 
-State. One α for all kernels, and w = ∇Ω*(α): with v_m = ‖α‖_{K_m} and x = (v − a)₊/c
+Step. There is one α for all kernels, and w = ∇Ω*(α): with v_m = ‖α‖_{K_m} and
+x = (v − a)₊/c
 
     w_m = θ_m Σ_i α_i ψ_m(x_i),   θ_m = (x_m/‖x‖_q)^{q−2} x_m/v_m
 
 (the papers' dual vector is qα). A step at sample i with z = c_i ∂V_i(w) ⊗ ψ(x_i) is
-α ← (1 − λε)α − εz, after which α is scaled back to ‖α‖_{2,q} ≤ R. Kept are α/scale,
-K_mα/scale at all points, and ‖α/scale‖²_{K_m}: shrinking costs O(M), a prediction
-O(Mk), a subgradient with k' entries k' axpys of one row of each kernel.
+α ← (1 − λε)α − εz; then α is scaled back to ‖α‖_{2,q} ≤ R. Stored are a scale, α/scale,
+K_mα/scale at all points, and ‖α/scale‖²_{K_m}. So shrinking costs O(M), a prediction
+O(Mk), and a subgradient with k' entries adds k' multiples of one row of each kernel.
 
-Averages. The w_t of an epoch differ in M factors and in one sample per step: their sum
-is S_mB − D with S_m the sum of the factors, B the coefficients at the end, and D the
-changes of B, each times the S_m of its time. That is O(Mk') a step, and exact.
+Averages. The w_t of an epoch differ in M factors, and in one sample per step. So their
+sum is S_mB − D, where S_m is the sum of the factors, B the coefficients at the end, and
+D the sum of all changes of B, each times the S_m at its time. This is exact and costs
+O(Mk') per step.
 
 Reference: Orabona, Jie and Caputo (2012), section 3.1; suffix averages are those of
 Rakhlin, Shamir and Sridharan (2012).
@@ -34,23 +36,24 @@ from ...formulations.losses.pointwise import SIGNATURE
 from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
 from ...util.compiled import STACK, compiled
-from ..base import Iterate, Steps
+from ..base import Iterate, Steps, choice
 from ..start import first_coefficients
 from .dual_improvement import improve as improved
 
 Array = np.ndarray
 ITERATES = ("last", "average", "suffix")
-MULTIPLES = 2.0 ** -np.arange(8)
-MAX_KEPT = 2**27  # numbers: 1 GB
-BLOCK = 64  # rows fetched at once from a stack that does not keep them
+MULTIPLES = 2.0 ** -np.arange(8)  # of a dual candidate that are tried
+MAX_KEPT = 2**27  # numbers that may be stored in full: 1 GB
+BLOCK = 64  # rows that are read at once from a stack in another storage
+DEFAULT_STEPS, FEWEST_EPOCHS = 2_000_000, 5  # of a run without a number of epochs
 COUNTS = types.Array(int64, 1, "C", readonly=True)
 NUMBERS, TABLE, CUBE = float64[::1], float64[:, ::1], float64[:, :, ::1]
-# Places in `tally`, the numbers that live through an epoch.
+# Places in `tally`, the numbers that steps read and write.
 SCALE, TIME, PULL, UPDATES, PAID, NOISE, SIZE = range(7)
 
 
 class Samples(NamedTuple):
-    """What a step knows of each sample."""
+    """What a step needs of each sample."""
 
     y: Array
     cost: Array  # c_i
@@ -59,7 +62,7 @@ class Samples(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The problem in the paper's units, and which step is made."""
+    """The problem in the paper's units, and the kind of step."""
 
     q: float
     a: float
@@ -70,17 +73,17 @@ class Rule(NamedTuple):
 
 
 class State(NamedTuple):
-    """The run so far; every step writes into it."""
+    """The state of a run; every step writes into it."""
 
     B: Array  # (n, k): α/scale
     F: Array  # (M, k, n): K_mα/scale
     quad: Array  # ‖α/scale‖²_{K_m}
     omega: Array  # scale·θ
-    S: Array  # Σ of the factors of w_t, D and W: see Averages above
-    D: Array  # (M, n, k)
-    W: Array  # (M, n, k)
-    G: Array  # (n, k): Σ of the subgradients at each sample, and …
-    seen: Array  # … how many
+    S: Array  # see Averages above
+    D: Array  # (M, n, k); see Averages above
+    W: Array  # (M, n, k): Σ of the w_t
+    G: Array  # (n, k): Σ of the subgradients at each sample
+    seen: Array  # the number of these subgradients
     tally: Array
 
 
@@ -110,17 +113,15 @@ def _mirror(quad, scale, q, a, c, omega):
     return size
 
 
-@compiled(
-    types.void(
-        *(STACK, COUNTS, COUNTS, SAMPLES, types.FunctionType(SIGNATURE), float64),
-        *(RULE, STATE),
-    )
-)
-def _steps(rows, place, order, samples, loss, parameter, rule, state):
-    """A step at each sample of `order`; its rows are rows[:, place].
+LOSS = types.FunctionType(SIGNATURE)
 
-    Stage 1 is α ← α − ηz/q; stage 2 has ε = 1/(λt + s_t) with s_t as in Algorithm 2,
-    which stays 0 for R = ∞.
+
+@compiled(types.void(STACK, COUNTS, COUNTS, SAMPLES, LOSS, float64, RULE, STATE))
+def _steps(rows, place, order, samples, loss, parameter, rule, state):
+    """A step at each sample of `order`; rows[:, place] are the rows of these samples.
+
+    In stage 1 it is α ← α − ηz/q. In stage 2 ε = 1/(λt + s_t), with s_t as in
+    Algorithm 2; s_t is 0 for R = ∞.
     """
     y, cost, roots, diag = samples
     q, a, c, lam, R, eta = rule
@@ -153,7 +154,7 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
             shrink = epsilon * (now - lam + tally[PULL])
             tally[NOISE] += q * slope * slope * epsilon
             tally[PAID] += 0.5 * lam * size * size + cost[i] * value
-        if shrink == 0:  # the first step of pegasos forgets where it began
+        if shrink == 0:  # the first step of pegasos multiplies the start by 0
             for m in range(M):
                 for r in range(n):
                     for j in range(k):
@@ -189,9 +190,9 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
 
 @compiled(types.void(RULE, STATE))
 def _settle(rule, state):
-    """The end of an epoch: the scale and the averages, W += S_mB − D, multiplied out.
+    """The end of an epoch: W += S_mB − D, and the scale is set to 1.
 
-    An epoch shrinks the scale to 1/n or so; the norms are computed afresh.
+    An epoch shrinks the scale to about 1/n. The norms are computed anew.
     """
     B, F, quad, omega, S, D, W, _, _, tally = state
     M, k, n = F.shape
@@ -214,24 +215,16 @@ def _settle(rule, state):
 
 
 def epoch_range(given: int | None, n: int, name: str) -> range:
-    """So many epochs; None: two million steps, at least five epochs."""
+    """The epochs that are asked for; None: DEFAULT_STEPS steps."""
     if given is None:
-        return range(max(5, 2_000_000 // n))
+        return range(max(FEWEST_EPOCHS, DEFAULT_STEPS // n))
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:
         raise ValueError(f"{name} = {given!r}; give a whole number ≥ 0 of epochs")
     return range(given)
 
 
-def positive(given: float, name: str) -> float:
-    """A positive number, or one sentence."""
-    number = isinstance(given, int | float | np.integer | np.floating)
-    if isinstance(given, bool) or not number or not given > 0:
-        raise ValueError(f"{name} = {given!r}; give a positive number")
-    return float(given)
-
-
 class Descent:
-    """The state of a run, its epochs, and the points it can show.
+    """The state of a run, its epochs, and its candidates.
 
     shape: (p, a, c) of Ω(u) = (c/2)‖u‖_p² + aΣu
     sampling, iterate, improve: as the options of obscure
@@ -247,13 +240,9 @@ class Descent:
         improve: Callable | None = None,
         start: Any = None,
     ):
-        if sampling not in ("iid", "shuffle"):
-            raise ValueError(f"sampling = {sampling!r}; choose 'iid' or 'shuffle'")
-        if iterate not in (*ITERATES, "all"):
-            choice = ", ".join(ITERATES)
-            raise ValueError(f"iterate = {iterate!r}; choose {choice} or all")
-        self.problem, self.rng, self.sampling = problem, rng, sampling
-        self.which, self.improve = iterate, improve
+        self.sampling = choice("sampling", sampling, ("iid", "shuffle"))
+        self.which = choice("iterate", iterate, (*ITERATES, "all"))
+        self.problem, self.rng, self.improve = problem, rng, improve
         (self.p, self.a, self.c), self.q = map(float, shape), dual_exponent(shape[0])
         M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))
         self.lam = 1 / float(np.sum(problem.costs))
@@ -275,15 +264,14 @@ class Descent:
             self._from(start)
 
     def _from(self, start: Any) -> None:
-        """w = ∇Ω*(α) for the α of a result, or of (weights, dual)."""
+        """Begin at w = ∇Ω*(α) for the α of a start."""
         _, alpha, _ = first_coefficients(self.problem, start)
         self.B[:] = alpha.reshape(self.B.shape)
-        images = self.problem.grams.matvec(self.B)
-        self.F[:] = images.transpose(0, 2, 1)
+        self.F[:] = self.problem.grams.matvec(self.B).transpose(0, 2, 1)
         _settle(self._rule(), self._state)
 
     def begin(self) -> None:
-        """A new stage: time, averages and the subgradients seen start from zero."""
+        """Begin a stage: time, averages and sums of subgradients are set to 0."""
         self.tally[[TIME, PULL, UPDATES, PAID, NOISE]] = 0.0
         self.W, self.G = np.zeros(self.D.shape), np.zeros(self.B.shape)
         self.seen, self.stage = np.zeros(len(self.B)), 0
@@ -294,7 +282,7 @@ class Descent:
         return (float(self.tally[TIME]), *copies)
 
     def epoch(self, eta: float = 0.0, R: float = np.inf) -> None:
-        """n steps: of stage 1 when eta > 0, else of stage 2 inside the ball of R."""
+        """n steps: of stage 1 if eta > 0, else of stage 2 in the ball of radius R."""
         n, before = len(self.B), self.tally[UPDATES]
         iid = self.sampling == "iid"
         order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
@@ -306,7 +294,7 @@ class Descent:
         if self.rows is not None:
             self.problem.grams.count_rows(self.tally[UPDATES] - before)
         self.epochs, self.stage = self.epochs + 1, self.stage + 1
-        if self.stage & (self.stage - 1) == 0:  # 1, 2, 4, 8, …
+        if self.stage & (self.stage - 1) == 0:  # the suffix begins at 1, 2, 4, 8, …
             self.marks = [self.marks[1], self._sums()]
 
     def _rule(self, R: float = np.inf, eta: float = 0.0) -> Rule:
@@ -317,7 +305,7 @@ class Descent:
         return State(*(getattr(self, name) for name in State._fields))
 
     def _blocks(self, order: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Rows of all kernels, where in them to find a sample, and the samples."""
+        """Rows of all kernels, the place of each sample in them, and the samples."""
         if self.rows is not None:
             yield self.rows, order, order
             return
@@ -326,10 +314,10 @@ class Descent:
             rows = np.ascontiguousarray(self.problem.grams.rows(some), dtype=float)
             yield rows, np.arange(len(some)), some
 
-    # ---- what it can show -----------------------------------------------------------
+    # ---- candidates -----------------------------------------------------------------
 
     def coefficients(self, which: str) -> Array:
-        """(M, n[, k]) of the last w, or of the mean of all or of the later w_t."""
+        """(M, n[, k]): of the last w, of the mean of all w_t, or of the later ones."""
         if which == "last" or self.tally[TIME] == 0:
             found = self.omega[:, None, None] * self.B
         else:
@@ -339,31 +327,30 @@ class Descent:
 
     @property
     def predictions(self) -> Array:
-        """f at all points, of the last w."""
+        """The predictions of the last w at all samples."""
         f = np.tensordot(self.omega, self.F, axes=1).T
         return np.ascontiguousarray(f).reshape(self.problem.shape)
 
     @property
     def objective(self) -> float:
-        """The canonical objective at the last w: no pass over the kernels."""
+        """The canonical objective at the last w, without a pass over the kernels."""
         u = self.omega * np.sqrt(np.maximum(self.quad, 0.0))
         return primal_value(self.problem, self.predictions, u)
 
     @property
     def separated(self) -> bool:
-        """No sample pays a loss at the last w."""
+        """Whether no sample has a loss at the last w."""
         return not np.any(self.problem.loss.value(self.predictions, self.problem.y))
 
     @property
     def radius(self) -> float:
-        """R ≥ ‖w*‖: ½‖w*‖² ≤ f* ≤ the objective at the last w, and at w = 0."""
-        problem = self.problem
-        zero = np.zeros(problem.shape)
-        nothing = primal_value(problem, zero, np.zeros(problem.grams.M))
-        return float(np.sqrt(2 * min(self.objective, nothing)))
+        """R ≥ ‖w*‖: ½‖w*‖² ≤ f*, and f* is at most f at the last w and at 0."""
+        zero, M = np.zeros(self.problem.shape), self.problem.grams.M
+        at_zero = primal_value(self.problem, zero, np.zeros(M))
+        return float(np.sqrt(2 * min(self.objective, at_zero)))
 
     def best(self) -> Array:
-        """The coefficients of the best of the last w and the two means."""
+        """The coefficients of the best one: the last w, or one of the two means."""
         found = [(self.objective, self.coefficients("last"))]
         for which in ("average", "suffix"):
             B = self.coefficients(which)
@@ -373,8 +360,11 @@ class Descent:
         return min(found, key=lambda pair: pair[0])[1]
 
     def dual(self) -> Array:
-        """The better of α itself, which the last w belongs to, made feasible, and of −C
-        times the mean of the later subgradients at each sample, which is feasible."""
+        """The better one of two candidates.
+
+        One is the α of the last w, made feasible. The other is −C times the mean of the
+        later subgradients at each sample, which is feasible.
+        """
         _, _, G, seen = self.marks[0]
         often = np.maximum(self.seen - seen, 1.0)[:, None]
         mean = ((self.G - G) / often).reshape(self.problem.shape)
@@ -387,16 +377,16 @@ class Descent:
         return max(dual_value(self.problem, s * alpha, s * v) for s in MULTIPLES)
 
     def point(self) -> Array:
-        """The coefficients to show."""
+        """The coefficients of the primal candidate."""
         return self.best() if self.which == "all" else self.coefficients(self.which)
 
     def dual_point(self) -> Array:
-        """α for the dual candidate, improved where that is asked for."""
+        """The dual candidate, improved if there is a function for this."""
         alpha = self.dual()
         return self.improve(self.problem, alpha, self.omega) if self.improve else alpha
 
     def iterate(self) -> Iterate:
-        """A candidate; nothing is computed unless it is certified."""
+        """A candidate. It is computed only if it is certified."""
         info = {"rounds": self.epochs}
         return Iterate(self.dual_point, coefficients=self.point, info=info)
 
@@ -413,8 +403,8 @@ def follow_the_leader(
 ) -> Steps:
     """Steps of length 1/(λt): pegasos and ufo.
 
-    epochs: how many; None: two million steps; the other options are those of obscure.
-    A start is shown and then forgotten: the first step multiplies it by 0.
+    epochs: their number; None: two million steps. The other options are as in obscure.
+    A start is yielded once, because the first step multiplies it by 0.
     """
     shape, options = problem.formulation.strongly_convex, (sampling, iterate, improve)
     run = Descent(problem, shape, rng, *options, start)
@@ -427,9 +417,9 @@ def follow_the_leader(
 
 
 def kept_rows(grams: Any) -> Array | None:
-    """(M, n, n) in float64, or None where rows have to be asked for in blocks.
+    """(M, n, n) in float64, or None if rows have to be read in blocks.
 
-    Packed triangles and factors are laid out in full while that is small.
+    Packed triangles and factors are stored in full if they are small enough.
     """
     small = grams.M * grams.n**2 <= MAX_KEPT and grams.storage in ("packed", "factors")
     if grams.storage != "full" and not small:

@@ -1,16 +1,16 @@
-"""How a loss enters the augmented Lagrangian: L(ρ), its point f(ρ), its curvature.
+"""How a loss enters the augmented Lagrangian: L(ρ), f(ρ) = −∂L/∂ρ, and its curvature.
 
-    Smooth   (section 3.2)  L(ρ) = Σ C V*(−ρ/C), twice differentiable inside its domain;
-                           f(ρ) is where V' = −ρ/C, and −f' = (C V'')⁻¹
+    Smooth  (section 3.2)  L(ρ) = Σ C V*(−ρ/C), twice differentiable inside its domain;
+                           f(ρ) solves V'(f) = −ρ/C, and −f' = (C V'')⁻¹
     Kinked  (section 3.3)  L(ρ) = Σ max over f of −ρf − C V(f) − (f − f_t)²/(2γ)
 
-Kinked losses (hinge, ε-insensitive, Huber, quantile, a user's own) have a V* with
-boundaries or kinks. There the predictions f become variables of the proximal step: the
-maximum is at f = prox of γCV at f_t − γρ, −f' = γ prox', and the boundaries of V* turn
-into penalties. For the hinge y f = 1 − ξ + ζ with the slacks ξ, ζ ≥ 0 of the paper's
-eq. (11) and (12); prox does the same for every loss.
+For kinked losses (hinge, ε-insensitive, Huber, quantile, a user's own) V* has bounds or
+kinks. Their predictions f become variables of the proximal step: the maximum is at
+f = prox of γCV at f_t − γρ, −f' = γ prox', and the bounds of V* become penalties. For
+the hinge y f = 1 − ξ + ζ with the slacks ξ, ζ ≥ 0 of the paper's eq. (11) and (12); the
+prox does the same for every loss.
 
-Both have ∂L/∂ρ = −f(ρ).
+Reference: Suzuki and Tomioka (2009), sections 3.2 and 3.3.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from ...problem import Problem
 from ..machines.linear import System, per_sample
 
 Array = np.ndarray
-LONGEST_SHARE = 0.99  # of the way to the edge of the domain, a step goes at most
-DAMPING = 0.1
-TINY_GAMMA = 1e-6
+LONGEST_SHARE = 0.99  # the part of the way to the edge of the domain that a step may go
+DAMPING = 0.1  # of Newton's system, times |slope|/C: steps are at most 10 C long
+TINY_GAMMA = 1e-6  # times γ: with it the prox hardly moves f
+DIFFERENCE = 1e-7  # the step of differences of the prox, relative to 1 + |f|
 
 
 class Smooth:
@@ -35,7 +36,7 @@ class Smooth:
         self.C = problem.spread_costs
 
     def inside(self, rho: Array) -> Array:
-        """A point near ρ, strictly inside the domain."""
+        """A point near ρ and strictly inside the domain."""
         zero = np.zeros(self.problem.shape)
         centre = -self.C * self.problem.loss.gradient(zero, self.problem.y)
         return 0.99 * self.problem.feasible(rho) + 0.01 * centre
@@ -49,12 +50,12 @@ class Smooth:
         return self.problem.loss.inverse(-rho / self.C, self.problem.y)
 
     def longest(self, rho: Array, step: Array) -> float:
-        """V*' is infinite at the edge of the domain: steps end before it."""
+        """The longest step: V*' is infinite at the edge of the domain."""
         room = self.domain.room(rho, step, self.problem.costs)
         return min(1.0, LONGEST_SHARE * room)
 
     def residual_cost(self, rho: Array, residual: Array) -> float:
-        """What predictions off by the residual cost: ½⟨residual, C V'' residual⟩."""
+        """The cost of an error in the predictions: ½⟨residual, C V'' residual⟩."""
         R = self._root(rho)
         return 0.5 * float(np.sum(per_sample(R, residual, transposed=True) ** 2))
 
@@ -65,16 +66,17 @@ class Smooth:
     def newton(self, rho: Array, slope: Array, system: System) -> Array:
         """−((RRᵀ)⁻¹ + A)⁻¹ slope = −R (I + RᵀAR)⁻¹ Rᵀ slope, where RRᵀ = C V''."""
         R = self._root(rho)
-        one = np.ones(len(R)) if R.ndim == 1 else np.eye(R.shape[1])
-        D = one if R.ndim == 1 else np.broadcast_to(one, R.shape)
+        D = np.ones(len(R))
+        if R.ndim == 3:
+            D = np.broadcast_to(np.eye(R.shape[1]), R.shape)
         inner = system.solve(per_sample(R, slope, transposed=True), D, R)
         return -per_sample(R, inner)
 
     def accept(self, rho: Array) -> None:
-        """Nothing of the loss is a variable of the proximal step."""
+        """Nothing to do: predictions are not variables of the proximal step."""
 
     def moved(self, rho: Array) -> float:
-        """Predictions are no variables of the step."""
+        """0: predictions are not variables of the proximal step."""
         return 0.0
 
 
@@ -86,7 +88,7 @@ class Kinked:
         self.C = problem.spread_costs
 
     def inside(self, rho: Array) -> Array:
-        """The slopes f asks for, as near to ρ as can be: C may have changed."""
+        """The point near ρ that is a (sub)gradient of the losses at f."""
         kept, self.gamma = self.gamma, TINY_GAMMA * self.gamma
         rho = rho + (self.point(rho) - self.f) / self.gamma
         self.gamma = kept
@@ -108,18 +110,18 @@ class Kinked:
         return -float(np.sum(rho * f)) - losses - away
 
     def longest(self, rho: Array, step: Array) -> float:
-        """A step may always have its full length."""
+        """The longest step: there is no limit."""
         return 1.0
 
     def residual_cost(self, rho: Array, residual: Array) -> float:
-        """What predictions off by the residual cost: ‖residual‖²/(2γ)."""
+        """The cost of an error in the predictions: ‖residual‖²/(2γ)."""
         return float(np.sum(residual**2)) / (2 * self.gamma)
 
     def newton(self, rho: Array, slope: Array, system: System) -> Array:
         """−(γ prox' + A)⁻¹ slope, damped in proportion to the slope.
 
-        A sample on its kink has no curvature, but only over a length of C: a step of
-        |slope|/damping ≤ 10 C is as far as the quadratic model can be meant.
+        A sample on its kink has no curvature, but only over a length of C. The damping
+        limits its step to |slope|/damping ≤ 10 C.
         """
         D = self.gamma * self._slope(self.f - self.gamma * rho)
         damping = DAMPING * np.abs(slope) / self.C
@@ -130,8 +132,8 @@ class Kinked:
         return -system.solve(slope, D + (damping + size)[:, :, None] * eye)
 
     def _slope(self, x: Array) -> Array:
-        """∂prox, (n,) or (n, k, k), by differences: its pieces are smooth."""
-        h = 1e-7 * (1 + np.abs(x))
+        """∂prox, (n,) or (n, k, k), by differences: prox is piecewise smooth."""
+        h = DIFFERENCE * (1 + np.abs(x))
         if x.ndim == 1:
             return np.clip((self._prox(x + h) - self._prox(x - h)) / (2 * h), 0.0, 1.0)
         k = x.shape[1]
@@ -142,7 +144,7 @@ class Kinked:
         return 0.5 * (P + P.transpose(0, 2, 1))
 
     def accept(self, rho: Array) -> None:
-        """Take the predictions of a step."""
+        """Take the predictions after the step."""
         self.f = self.point(rho)
 
     def moved(self, rho: Array) -> float:
@@ -151,5 +153,5 @@ class Kinked:
 
 
 def smoothed(problem: Problem, f: Array) -> Smooth | Kinked:
-    """The form of L that suits the loss."""
+    """The form of L for the loss of a problem."""
     return Smooth(problem) if problem.loss.twice_differentiable else Kinked(problem, f)

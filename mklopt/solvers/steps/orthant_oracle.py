@@ -1,4 +1,4 @@
-"""Weights that pay for themselves, one by one: group lasso, elastic net.
+"""The objective in the weights for separable penalties: group lasso, elastic net.
 
     F(t) = J(θ) + c Σ_m t_m,    θ = t/(1 + κt),    t ≥ 0
 
@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 class Orthant:
-    """F at given t; the same questions as to the oracle of simplex_oracle.py."""
+    """F at given t, with the same methods as the oracle of simplex_oracle.py."""
 
     owner = None  # no simplex
 
@@ -32,7 +32,7 @@ class Orthant:
         self.c, self.kappa = problem.formulation.orthant
 
     def solve(self, t: Array) -> Steps:
-        """One machine; nothing to show on the way."""
+        """Solve one inner problem; yields no iterates."""
         self.t = t
         self.machine.solve(self.weights)
         yield from ()
@@ -43,17 +43,17 @@ class Orthant:
         return self.t / (1 + self.kappa * self.t)
 
     def of_weights(self, theta: Array) -> Array:
-        """t with θ(t) = θ, as far as there is one."""
+        """The t with θ(t) = θ; θ ≥ 1/κ has none and gets a large t."""
         return theta / np.maximum(1 - self.kappa * theta, 1e-3)
 
     @property
     def value(self) -> float:
-        """F(t), from below."""
+        """A lower bound of F(t)."""
         return self.machine.J + self.c * float(np.sum(self.t))
 
     @property
     def gap(self) -> float:
-        """How far value may be below F, in float64."""
+        """F(t) − value is at most this, in float64."""
         return self.machine.gap + 1e-14 * abs(self.value)
 
     @property
@@ -71,7 +71,7 @@ class Orthant:
         return np.asarray(0.5 * (H + H.T) + np.diag(own))
 
     def extrapolate(self, which: Array, step: Array) -> None:
-        """Where α goes to first order when t moves, after `hessian` of the same."""
+        """Predict α after a step in t; `hessian` must be called before."""
         self.machine.extrapolate(-self._columns @ step)
 
     def iterate(self, **more: Any) -> Iterate:
@@ -79,5 +79,5 @@ class Orthant:
         return self.machine.iterate()
 
     def set_tolerance(self, certificate: Certificate) -> None:
-        """Tie the tolerance to the true gap."""
+        """Set the tolerance to a part of the certified gap."""
         self.machine.set_tolerance(certificate)

@@ -1,14 +1,13 @@
-"""The quadratic programs in the kernel weights: small, dense, nearly solved already.
+"""Quadratic programs in the kernel weights: small, dense, with a good first guess.
 
     min over z ≥ 0 of ½ zᵀHz + ⟨q, z⟩,    Σ_{k∈j} z_k = 1 for every simplex j, if any
 
-Algorithm. Block principal pivoting (Júdice and Pires 1994): guess the support, solve
-for z on it and for the multipliers y = Hz + q − μ off it, exchange all whose sign is
-wrong. While the number of wrong signs falls the exchange is of all at once; after a few
-rounds in vain of one at a time, which ends for every positive definite H. The guess
-is the support of the last weights: near the solution one or two linear systems.
-
-Where rounding keeps it from ending, an interior-point method takes over.
+Algorithm. Block principal pivoting (Júdice and Pires 1994). Guess the support; solve
+for z on it and for the multipliers y = Hz + q − μ off it; exchange the coordinates with
+a wrong sign. All of them are exchanged while their number falls; after a few rounds in
+vain one at a time, which ends for every positive definite H. The first guess is the
+support of the last weights, so that near the solution one or two linear systems are
+enough. If rounding prevents the end, an interior-point method takes over.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ import scipy.sparse as sp
 from ...formulations.derive.cones import call_clarabel
 
 Array = np.ndarray
-MAX_ROUNDS, PATIENCE = 100, 3
-ZERO = 1e-12
+MAX_ROUNDS, PATIENCE = 100, 3  # linear systems; rounds in vain before single exchanges
+ZERO = 1e-12  # relative to the largest: a z or y above minus this counts as ≥ 0
 
 
 def minimum(H: Array, slope: Array, theta: Array, owner: Array | None = None) -> Array:
-    """argmin over z ≥ 0 of ⟨slope, z − θ⟩ + ½ (z − θ)ᵀH(z − θ), exact zeros included.
+    """argmin over z ≥ 0 of ⟨slope, z − θ⟩ + ½ (z − θ)ᵀH(z − θ), with exact zeros.
 
     owner: the simplex that each coordinate belongs to, where there are simplices
     """
@@ -57,14 +56,14 @@ def _pivoted(H: Array, q: Array, E: Array, support: Array) -> Array | None:
             fewest, vain = count, PATIENCE
         elif vain > 0:
             vain -= 1
-        else:  # one at a time: the last one
+        else:  # exchange one coordinate: the last one
             wrong[: np.flatnonzero(wrong)[-1]] = False
         support ^= wrong
     return None
 
 
 def _keep_one(support: Array, q: Array, E: Array) -> None:
-    """A simplex cannot be empty."""
+    """Give every simplex at least one coordinate of the support."""
     for member in E[~np.any(E[:, support], axis=1)] > 0:
         support[np.flatnonzero(member)[np.argmin(q[member])]] = True
 

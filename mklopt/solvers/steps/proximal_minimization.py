@@ -2,8 +2,8 @@
 
 Step (Suzuki and Tomioka 2009, table 1). Minimize the augmented Lagrangian φ_γ(ρ; β, b)
 over ρ (augmented_lagrangian.py); β_m ← (z_m/s_m)(β_m + γ_mρ), b ← b + γ_b Σρ; raise γ.
-solvers/spicy.py states the algorithm; the oracle of VSKL (simplex_oracle.py) calls it
-for groups that are silent.
+solvers/spicy.py explains working sets and schedules. The oracle of VSKL
+(simplex_oracle.py) calls it for silent groups.
 
 Guarantee. With φ minimized exactly each step is a proximal step: the objective never
 rises, and the error falls by a factor of order 1/γ_t.
@@ -11,57 +11,58 @@ rises, and the error falls by a factor of order 1/γ_t.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...certificates.certificate import Certificate
 from ...problem import Problem
-from ..base import Iterate, Steps
+from ..base import Iterate, Steps, choice
 from ..start import first_coefficients
 from .augmented_lagrangian import Gammas, Lagrangian, Point
 from .working_set import prices
 
 Array = np.ndarray
 MAX_NEWTON_STEPS = 50  # for one proximal step
-TOLERATED_RISE = 0.1  # of the gap: by how much a step may raise the objective
-SHOWN_EVERY = 10  # Newton steps: an unfinished proximal step is shown
-LONGER = 1.1  # ρ is priced as if it were so much longer: kernels enter early
-WARM = {True: 1000.0, False: 10.0}  # γ from a start: twice differentiable losses or not
-LARGEST_GAMMA = 1e6  # in units of the solution: beyond it β + γρ forgets β
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """γ grows by a factor where a residual exceeds `fall` × the best, else by `add`."""
-
-    growth: float = 10.0
-    add: float = 10.0
-    fall: float = 0.5
-
-
-SCHEDULES = {
-    "published": Schedule(),
-    "brisk": Schedule(fall=0.1),
-    "geometric": Schedule(fall=0.0),
-}
+TOLERATED_RISE = 0.1  # by how much a step may raise the objective, relative to the gap
+SHOWN_EVERY = 10  # an unfinished proximal step is yielded after so many Newton steps
+LONGER = 1.1  # kernels are priced at LONGER·ρ, so that they enter early
+# After a start γ is larger by this factor: for twice differentiable losses, and others.
+WARM = {True: 1000.0, False: 10.0}
+LARGEST_GAMMA = 1e6  # in units of the solution; with a larger γ, β is lost in β + γρ
+# γ is multiplied by `growth` where a residual exceeds this part of the best so far;
+# elsewhere SUMMAND is added, in units of γ.
+SCHEDULES = {"published": 0.5, "brisk": 0.1, "geometric": 0.0}
+SUMMAND = 10.0
 
 
 def proximal_minimization(
     problem: Problem,
+    *,
     start: Any = None,
     schedule: str | None = None,
-    growth: float | None = None,
-    gammas: tuple[float, float, float] = (10.0, 1.0, 10.0),
+    growth: float = 10.0,
+    gamma: float | Array = 10.0,
+    gamma_bias: float = 1.0,
+    gamma_loss: float = 10.0,
     precision: float = 0.1,
 ) -> Steps:
-    """The steps from a start; gammas: of kernels, bias and predictions, in units."""
-    rule = _rule(schedule or ("published" if start is None else "brisk"), growth)
-    units = Units(problem)
+    """Proximal minimization by Newton's method on the dual.
+
+    schedule: "published", "brisk" or "geometric"; default: published without a start,
+        brisk with one
+    growth: the factor by which γ grows
+    gamma, gamma_bias, gamma_loss: the first γ of kernels, bias and predictions
+    precision: the error of a step, relative to its length
+    """
+    schedule = schedule or ("published" if start is None else "brisk")
+    fall = SCHEDULES[choice("schedule", schedule, SCHEDULES)]
+    if not growth >= 1:
+        raise ValueError(f"growth = {growth!r}; the penalties grow by a factor ≥ 1")
     warm = 1.0 if start is None else WARM[problem.loss.twice_differentiable]
     B, rho, bias = first_coefficients(problem, start)
-    first = units.gammas(*(warm * gamma for gamma in gammas))
+    unit = units(problem)
+    first = first_gammas(unit, warm * gamma, warm * gamma_bias, warm * gamma_loss)
     certificate = yield Iterate(rho, coefficients=B)
     lagrangian = Lagrangian(problem, first, B, bias)
     rho = lagrangian.side.inside(certificate.alpha)
@@ -86,7 +87,7 @@ def proximal_minimization(
             if len(late):
                 work = np.union1d(lagrangian.work, late)
                 point = lagrangian.enter(work, point.rho, point)
-            elif solved and rises:  # no proximal step does: this one is too rough
+            elif solved and rises:  # exact steps never do: be more precise
                 close = 0.1 * close
             else:
                 break
@@ -94,46 +95,38 @@ def proximal_minimization(
         if solved:
             found = lagrangian.residuals(point)
             lagrangian.accept(point)
-            now = units.raised(rule, lagrangian, found, best, certificate)
+            grows = [fall == 0 or r > fall * low for r, low in zip(found, best)]
+            now = raised(unit, lagrangian, growth, grows, certificate)
             best = tuple(map(min, best, found))
-        else:  # too long a step to be found: a shorter one
-            now = lagrangian.gammas.scaled(1 / rule.growth)
+        else:  # the step is too long to be found: try a shorter one
+            now = lagrangian.gammas.scaled(1 / growth)
         lagrangian.penalize(now)
 
 
-def _rule(schedule: str, growth: float | None) -> Schedule:
-    if schedule not in SCHEDULES:
-        known = ", ".join(SCHEDULES)
-        raise ValueError(f"schedule = {schedule!r}; choose one of {known}")
-    rule = SCHEDULES[schedule]
-    if growth is None:
-        return rule
-    if not growth >= 1:
-        raise ValueError(f"growth = {growth!r}; the penalties grow by a factor ≥ 1")
-    return Schedule(growth, rule.add, rule.fall)
-
-
 def shown_at(lagrangian: Lagrangian, point: Point, steps: int) -> Iterate:
-    """The step as it stands: ρ, and where it leads."""
+    """The candidate of a step: ρ, and the coefficients after it."""
     info = {"svm_solves": steps}
     return Iterate(point.rho, coefficients=lagrangian.coefficients(point), info=info)
 
 
+# ---- the working set -----------------------------------------------------------------
+
+
 def norms(lagrangian: Lagrangian, certificate: Certificate) -> Array:
-    """‖ρ‖_{K_m} for all kernels, from what the certificate has computed."""
+    """‖ρ‖_{K_m} for all kernels, from products that the certificate has computed."""
     quad = lagrangian.problem.grams.quad(certificate.alpha)
     return np.sqrt(np.maximum(quad, 0.0))
 
 
 def promising(lagrangian: Lagrangian, certificate: Certificate) -> Array:
-    """The kernels in use, and those that a longer ρ would use."""
+    """The kernels in use, and those that LONGER·ρ would use."""
     v = LONGER * certificate.shrink * norms(lagrangian, certificate)
     formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
     return np.flatnonzero(lagrangian.used | (prices(formulation, v, gamma) > 0))
 
 
 def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -> Array:
-    """Kernels outside the working set that the step should have used, and near ones."""
+    """The kernels that LONGER·ρ would use, if ρ uses any outside the working set."""
     v, work = norms(lagrangian, certificate), lagrangian.work
     formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
     v[work] = point.s / gamma[work]
@@ -143,53 +136,51 @@ def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -
     return np.flatnonzero(prices(formulation, LONGER * v, gamma) > 0)
 
 
-class Units:
+# ---- γ -------------------------------------------------------------------------------
+
+
+def units(problem: Problem) -> Gammas:
     """The natural size of each γ: a primal variable over its dual one."""
+    spread = float(np.std(problem.y)) if problem.loss.labels == "real" else 1.0
+    largest = float(np.max(np.mean(problem.grams.diag(), axis=1)))
+    # α is of size C, or smaller if the kernels are so large that this is enough.
+    unit = max(1 / float(np.mean(problem.costs)), 1e-2 * largest)
+    kernels = unit / max(1.0, largest)  # the published γ are for K_ii ≤ 1
+    return Gammas(np.full(problem.grams.M, kernels), unit, (spread or 1.0) * unit)
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
-        real = problem.loss.labels == "real"
-        spread = float(np.std(problem.y)) if real else 1.0
-        largest = float(np.max(np.mean(problem.grams.diag(), axis=1)))
-        # α is of size C, or less where kernels are so large that less will do.
-        self.unit = max(1 / float(np.mean(problem.costs)), 1e-2 * largest)
-        self.loss = (spread or 1.0) * self.unit
-        self.kernels = self.unit / max(1.0, largest)  # published for K_ii of at most 1
 
-    def gammas(self, kernels: float, bias: float, loss: float) -> Gammas:
-        """γ from numbers in these units."""
-        for name, value in (("", kernels), ("_bias", bias), ("_loss", loss)):
-            if not np.all(np.asarray(value) > 0):
-                raise ValueError(f"gamma{name} = {value!r} must be positive")
-        everyone = np.ones(self.problem.grams.M) * kernels * self.kernels
-        return Gammas(everyone, bias * self.unit, loss * self.loss)
+def first_gammas(unit: Gammas, kernels: Any, bias: float, loss: float) -> Gammas:
+    """γ from numbers in these units."""
+    for name, value in (("", kernels), ("_bias", bias), ("_loss", loss)):
+        if not np.all(np.asarray(value) > 0):
+            raise ValueError(f"gamma{name} = {value!r} must be positive")
+    return Gammas(kernels * unit.kernels, bias * unit.bias, loss * unit.loss)
 
-    def raised(
-        self,
-        rule: Schedule,
-        lagrangian: Lagrangian,
-        found: tuple[float, ...],
-        best: tuple[float, ...],
-        certificate: Certificate,
-    ) -> Gammas:
-        """The next γ, and never so large that nothing of β is left in β + γρ."""
-        now, theta = lagrangian.gammas, self._largest_weight(lagrangian, certificate)
-        ask = [rule.fall == 0 or r > rule.fall * low for r, low in zip(found, best)]
 
-        def up(gamma: Any, grows: bool, unit: float, top: float) -> Any:
-            more = rule.growth * gamma if grows else gamma + rule.add * unit
-            return np.maximum(gamma, np.minimum(more, LARGEST_GAMMA * top))
+def raised(
+    unit: Gammas,
+    lagrangian: Lagrangian,
+    growth: float,
+    grows: list[bool],
+    certificate: Certificate,
+) -> Gammas:
+    """The next γ, at most LARGEST_GAMMA times the largest weight or unit."""
 
-        return Gammas(
-            up(now.kernels, ask[0], self.kernels, theta),
-            float(up(now.bias, ask[1], self.unit, self.unit)),
-            float(up(now.loss, ask[2], self.loss, self.loss)),
-        )
+    def up(gamma: Any, multiply: bool, unit: Any, top: float) -> Any:
+        more = growth * gamma if multiply else gamma + SUMMAND * unit
+        return np.maximum(gamma, np.minimum(more, LARGEST_GAMMA * top))
 
-    def _largest_weight(
-        self, lagrangian: Lagrangian, certificate: Certificate
-    ) -> float:
-        quad = self.problem.grams.quad(certificate.alpha)
-        squares = np.sum(lagrangian.B * lagrangian.KB, axis=(1, 2))
-        theta = np.sqrt(np.maximum(squares, 0.0) / np.maximum(quad, 1e-300))
-        return float(np.max(theta)) or self.unit
+    now, theta = lagrangian.gammas, _largest_weight(lagrangian, certificate)
+    return Gammas(
+        up(now.kernels, grows[0], unit.kernels, theta or unit.bias),
+        float(up(now.bias, grows[1], unit.bias, unit.bias)),
+        float(up(now.loss, grows[2], unit.loss, unit.loss)),
+    )
+
+
+def _largest_weight(lagrangian: Lagrangian, certificate: Certificate) -> float:
+    """The largest θ_m = ‖w_m‖/‖ρ‖_{K_m}."""
+    quad = lagrangian.problem.grams.quad(certificate.alpha)
+    squares = np.sum(lagrangian.B * lagrangian.KB, axis=(1, 2))
+    theta = np.sqrt(np.maximum(squares, 0.0) / np.maximum(quad, 1e-300))
+    return float(np.max(theta))

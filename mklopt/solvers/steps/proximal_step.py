@@ -2,18 +2,20 @@
 
 The smooth part of the objective is g(w) = min over b of C Σ V(f_i + b): the bias is
 eliminated exactly. It is convex with the gradient −Σ_i α_i ψ_m(x_i), α = −C V'(f + b),
-so that Σα = 0 holds along the way, and its Lipschitz constant is that of the loss
-without a bias, L = max C · Lip(V') · λ_max(Σ K_m). (The paper gives the bias a step of
-its own, γ_b: two blocks that share f need one constant between them.)
+so that Σα = 0 holds in every step, and its Lipschitz constant is that of the loss
+without a bias, L = max C · Lip(V') · λ_max(Σ K_m). (The paper gives the bias its own
+step γ_b; but blocks that share f need a common constant.)
 
     X_m = Y_m + α/L,   s_m = ‖X_m‖_{K_m},   z = prox of Ω/L at s,   W_m = (z_m/s_m) X_m
 
-costs one product K_mα for every kernel; Y, W and their images K_mY_m, K_mW_m go along
-by linearity. L is found by backtracking: doubled until
+costs one product K_mα with every kernel; the products K_mY_m and K_mW_m follow by
+linearity. L is found by backtracking: it is doubled until
 
     g(W) ≤ g(Y) − ⟨α, f_W − f_Y⟩ + (L/2) Σ ‖W_m − Y_m‖²,
 
-at no further product. With relax < 1 it may shrink again between steps.
+which needs no further product. With relax < 1 it may fall again between steps.
+
+Reference: Suzuki and Tomioka (2009), section 4.1; Beck and Teboulle (2009).
 """
 
 from __future__ import annotations
@@ -29,41 +31,42 @@ from ..base import Iterate
 
 Array = np.ndarray
 CERTIFIED_EVERY = 20  # steps between certificates: ten passes over packed kernels
+FIRST_L = 1 / 64  # of the bound: where backtracking begins
+SMALL = 20  # samples up to which all eigenvalues are computed, instead of one
 
 
 @dataclass(frozen=True)
 class State:
-    """Coefficients of all kernels and their images, (M, n, k) each."""
+    """Coefficients of all kernels and their products, (M, n, k) each."""
 
     B: Array
     KB: Array
 
     def ahead(self, other: State, by: float) -> State:
         """self + by·(self − other)."""
-        return State(
-            self.B + by * (self.B - other.B), self.KB + by * (self.KB - other.KB)
-        )
+        change = self.minus(other)
+        return State(self.B + by * change.B, self.KB + by * change.KB)
 
     def inner(self, other: State) -> float:
         """Σ_m ⟨w_m, w'_m⟩."""
         return float(np.vdot(self.B, other.KB))
 
     def minus(self, other: State) -> State:
-        """The difference of two."""
+        """self − other."""
         return State(self.B - other.B, self.KB - other.KB)
 
 
 class Forward:
-    """The step, with the constant L it has found so far."""
+    """The step, and the constant L that it has found so far."""
 
     def __init__(self, problem: Problem, backtracking: bool, relax: float = 1.0):
         self.problem, self.backtracking, self.relax = problem, backtracking, relax
         self.C = problem.spread_costs
         self.bound = lipschitz(problem)
-        self.L = self.bound / 64 if backtracking else self.bound
+        self.L = FIRST_L * self.bound if backtracking else self.bound
 
     def smooth(self, f: Array) -> tuple[float, Array]:
-        """g and α at the predictions f, the bias left out of them."""
+        """g and α at the predictions f without their bias."""
         loss, y, C = self.problem.loss, self.problem.y, self.problem.costs
         if self.problem.bias:
             f = f + loss.best_bias(f, y, C)
@@ -74,7 +77,7 @@ class Forward:
         return np.sum(state.KB, axis=0).reshape(self.problem.shape)
 
     def step(self, at: State) -> State:
-        """One step from a state, with L found on the way."""
+        """One step from a state; L is raised if it has to be."""
         grams, formulation = self.problem.grams, self.problem.formulation
         f = self.predictions(at)
         value, alpha = self.smooth(f)
@@ -99,7 +102,7 @@ class Forward:
             self.L *= 2
 
     def iterate(self, state: State) -> Iterate:
-        """The state and α there as a candidate."""
+        """The state, and α there, as a candidate."""
         _, alpha = self.smooth(self.predictions(state))
         shape = (self.problem.grams.M, *self.problem.shape)
         return Iterate(alpha, coefficients=state.B.reshape(shape))
@@ -110,7 +113,7 @@ def lipschitz(problem: Problem) -> float:
     grams, smoothness = problem.grams, problem.loss.smoothness
     assert smoothness is not None
     K = grams.combine(np.ones(grams.M))
-    if grams.n < 20:
+    if grams.n < SMALL:
         top = float(np.linalg.eigvalsh(K)[-1])
     else:
         top = float(eigsh(K, k=1, v0=np.ones(grams.n), return_eigenvectors=False)[0])
@@ -124,7 +127,7 @@ def begin(problem: Problem, B: Array) -> State:
 
 
 def checked(backtracking: Any) -> bool:
-    """True or False, or one sentence."""
+    """The option if it is True or False; else an error."""
     if not isinstance(backtracking, bool):
         raise ValueError(f"backtracking = {backtracking!r}; pass True or False")
     return backtracking

@@ -1,27 +1,30 @@
 """The oracle of VSKL: for in-group weights λ, the best α and the best γ across groups.
 
-    G(λ) = max over α, γ   gain(α) − ½ Σ_j D_j/γ_j,   D_j = Σ_{k∈j} λ_k αᵀK_kα,
+    G(λ) = max over α, γ   dual_loss(α) − ½ Σ_j D_j/γ_j,   D_j = Σ_{k∈j} λ_k αᵀK_kα,
            γ ≥ 0, ‖γ‖_{q*} ≤ 1
 
 With K_j = Σ_{k∈j} λ_k K_k this is MKL with the block norm 2q, one kernel per group, and
 θ_j = 1/γ_j are its kernel weights: "outer" below is that block norm.
 
-Algorithm (Aflalo et al. 2011, algorithm 2). Block coordinate ascent: the machine on
-Σθ_jK_j for α; then γ_j = D_j^{1/(q*+1)} / (Σ D^{q*/(q*+1)})^{1/q*} (proposition 3.3).
+Algorithm (Aflalo et al. 2011, algorithm 2). Block coordinate ascent: the SVM with the
+kernel Σθ_jK_j for α; then γ_j = D_j^{1/(q*+1)} / (Σ D^{q*/(q*+1)})^{1/q*}
+(proposition 3.3).
 
-For q = ∞ a group whose block norm stays below the largest costs nothing: γ_j → 0,
+For q = ∞ a group whose block norm stays below the largest one costs nothing: γ_j → 0,
 K_jα → 0, and w_j is not θ_j Σα_iψ_j for any finite θ_j. Such a group is called silent.
-The ascent approaches this at the rate ‖w_j‖/max ‖w‖. Where θ_j grows beyond reason or
-rounds run out, proximal minimization (spicy.py) of the same problem, with one kernel
-per group, finishes it. It works on factors K_j = L_jL_jᵀ: a group that is not quite
-silent costs max ‖w‖ · ‖L_jᵀα‖, and the root of αᵀK_jα has only half of the digits.
-Every group then has explicit coefficients, w_j = Σβ_jiψ_j, β_j in the range of K_j.
+The ascent converges to this at the rate ‖w_j‖/max ‖w‖. If θ_j gets too large, or after
+too many rounds, proximal minimization of the same problem, with one kernel per group,
+finishes it (proximal_minimization.py). It works on factors K_j = L_jL_jᵀ: a group that
+is not quite silent costs max ‖w‖ · ‖L_jᵀα‖, and the root of αᵀK_jα has only half of the
+digits. Every group then has explicit coefficients, w_j = Σβ_jiψ_j, β_j in the range of
+K_j.
 
-Guarantee. gap = machine + Fenchel–Young gap of the outer norm, Ω(u) + Ω*(v) − ⟨u, v⟩ at
-v = √D, u = θv, or what the proximal method has left; in float64. In exact arithmetic,
-for the kernels as they are stored, |G(λ) − value| ≤ error: the enclosure of
-certificate.py for the penalty `FixedInside`. From factors it is as sharp as float64;
-with silent groups of kernels stored as matrices, as sharp as the square root of that.
+Guarantee. gap = gap of the SVM + Fenchel–Young gap of the outer norm, Ω(u) + Ω*(v) −
+⟨u, v⟩ at v = √D, u = θv, or the gap of proximal minimization; in float64. In exact
+arithmetic, for the kernels as they are stored, |G(λ) − value| ≤ error: the enclosure of
+certificate.py for the penalty `FixedInside`. With factors its relative size is that of
+rounding in float64; with silent groups of kernels stored as matrices, the square root
+of this.
 
 The gradient of G is −½θ_jv_k² and, where the free coordinates F of α do not change,
 with E = ∂θ/∂D and c_j = (K_jα)_F,
@@ -29,10 +32,10 @@ with E = ∂θ/∂D and c_j = (K_jα)_F,
     ∂²G/∂λ_k∂λ_l = B_kᵀ S⁻¹ B_l − ½ v_k² E_jj' v_l²
     S = Σθ_jK_j + ridge + 2 Σ c_j E_ji c_iᵀ,    B_k = θ_j(K_kα)_F + Σ_i c_i E_ij v_k²
 
-Sums inside groups and an exponent 1 < 2q < 2 across them (CKL) have the same oracle
-with min over θ, ‖θ‖_{q/(1−q)} ≤ 1, in the place of max over γ. G is then not convex,
-but J(λ_kθ_j) is convex in the products, and where all θ_j > 0 both are stationary
-together. E is positive semi-definite: what the model keeps of ∂²G is the first term.
+Sums inside groups and an exponent 1 < 2q < 2 across them (CKL) have the same oracle,
+with min over θ, ‖θ‖_{q/(1−q)} ≤ 1, instead of max over γ. G is then not convex, but
+J(λ_kθ_j) is convex in the products, and where all θ_j > 0 both are stationary at the
+same points. E is then positive semi-definite, and the model keeps the first term only.
 """
 
 from __future__ import annotations
@@ -55,18 +58,17 @@ from ..start import Start
 from .proximal_minimization import proximal_minimization
 
 Array = np.ndarray
-MAX_ROUNDS = 500  # rounds for one λ …
-MAX_ROUNDS_SILENT = 50  # … and for q = ∞, before the proximal method takes over
-SHOWN_EVERY = (
-    10  # steps of Newton's method in it, between two iterates that are shown …
-)
-MAX_NEWTON_STEPS = 150  # … and at most
+MAX_ROUNDS = 500  # rounds for one λ
+MAX_ROUNDS_SILENT = 50  # rounds for q = ∞; then proximal minimization takes over
+SHOWN_EVERY = 10  # its Newton steps between two iterates that are yielded
+MAX_NEWTON_STEPS = 150  # its Newton steps for one λ
 SILENT_RATIO = 1e5  # θ_j above this many times the smallest: a silent group
-ROUNDING_GAP = 1e-12  # a relative gap below which there is only rounding
+ROUNDING_GAP = 1e-12  # a smaller relative gap is rounding
+APART = 1e-2  # the error across groups that is allowed, relative to the certified gap
 
 
 class Oracle:
-    """α and θ = 1/γ at given λ, warm-started from one λ to the next."""
+    """α and θ = 1/γ for a sequence of λ, each time from the last α and θ."""
 
     def __init__(
         self,
@@ -82,19 +84,19 @@ class Oracle:
         self.machine = machine or machine_for(problem, alpha, sharpness)
         self.wanted, self.rounds = 10 * self.machine.tol, 0
         self.theta = self.outer.dual_weights(np.ones(len(groups)))
-        self.held = np.zeros(len(groups), bool)  # groups whose θ grows no further
-        self.beta: Array | None = None  # (J, n), where θ does not say it all
-        self.found: Start | None = None  # of the proximal method, to begin the next
+        self.held = np.zeros(len(groups), bool)  # groups whose θ is bounded
+        self.beta: Array | None = None  # (J, n), if there are silent groups
+        self.found: Start | None = None  # the last point of proximal minimization
         self._extrapolated = False
 
     def sums(self, per_kernel: Array) -> Array:
-        """Sums over each group."""
+        """The sum over each group."""
         return np.bincount(self.owner, per_kernel, minlength=len(self.groups))
 
     def solve(self, lam: Array) -> Steps:
         """Algorithm 2, until the error across groups is as small as wanted.
 
-        Yields now and then on the way, so that a limit on time can be kept.
+        Long runs yield iterates, so that time limits can be kept.
         """
         self.lam, never = lam, len(self.groups) == 1 or self.q < np.inf
         shown = self.machine.work
@@ -124,7 +126,7 @@ class Oracle:
 
     @property
     def _squares(self) -> Array:
-        """D as the stack has it."""
+        """D from the stored kernels."""
         return self.sums(self.lam * self.machine.v**2)
 
     @property
@@ -139,10 +141,9 @@ class Oracle:
 
     @property
     def value(self) -> float:
-        """max over γ of f_λ(α, γ): a lower bound of G(λ)."""
-        return self.problem.dual_loss(self.alpha) - self.outer.conjugate(
-            np.sqrt(self.D)
-        )
+        """The maximum over γ at α: a lower bound of G(λ)."""
+        across = self.outer.conjugate(np.sqrt(self.D))
+        return self.problem.dual_loss(self.alpha) - across
 
     @property
     def apart(self) -> float:
@@ -153,7 +154,7 @@ class Oracle:
 
     @property
     def gap(self) -> float:
-        """How far value may be below G(λ), in float64."""
+        """G(λ) − value is at most this, in float64."""
         if self.beta is not None:
             assert self.found is not None and self.found.certificate is not None
             return self.found.certificate.gap
@@ -178,7 +179,7 @@ class Oracle:
     def slope(self) -> Array:
         """∂G/∂λ at α and the best γ for it."""
         theta = self.outer.reweight(self.theta, np.sqrt(self.D))
-        stored = self._squares  # D itself, but in silent groups, where it is sharper
+        stored = self._squares  # equal to D, except in silent groups: D is more precise
         share = np.divide(self.D, stored, out=np.zeros_like(stored), where=stored > 0)
         return np.asarray(-0.5 * (theta * share)[self.owner] * self.machine.v**2)
 
@@ -197,19 +198,18 @@ class Oracle:
         return Iterate(self.alpha, coefficients=self.coefficients(), info=info)
 
     def set_tolerance(self, certificate: Certificate) -> None:
-        """Tie both tolerances to the true gap."""
+        """Set both tolerances to parts of the certified gap."""
         self.machine.set_tolerance(certificate)
-        self.wanted = 1e-2 * max(certificate.gap, 0.0)
+        self.wanted = APART * max(certificate.gap, 0.0)
 
     # ---- silent groups -------------------------------------------------------------
 
     def _finish(self) -> Steps:
-        """Proximal minimization, one kernel per group."""
+        """Proximal minimization with one kernel per group."""
         factors, before = self._factors(), (self.rounds, self.machine.solves)
-        problem = self.problem.with_(
-            grams=GramStack.from_factors(factors), formulation=self.outer
-        )
-        steps, best, shown = proximal_minimization(problem, self.found), None, 0
+        grams = GramStack.from_factors(factors)
+        problem = self.problem.with_(grams=grams, formulation=self.outer)
+        steps, best, shown = proximal_minimization(problem, start=self.found), None, 0
         certificate: Any = None
         while True:
             iterate = steps.send(certificate)
@@ -228,7 +228,7 @@ class Oracle:
         self._adopt(best, factors)
 
     def _adopt(self, best: Certificate, factors: list[Array]) -> None:
-        """α, θ and β of what the proximal method has found."""
+        """Take α, θ and β of the best point that proximal minimization has found."""
         alpha = best.shrink * best.alpha
         v = np.array([np.linalg.norm(L.T @ alpha) for L in factors])
         least = np.max(v) / SILENT_RATIO
@@ -254,7 +254,7 @@ class Oracle:
     # ---- second order --------------------------------------------------------------
 
     def hessian(self, which: Array) -> Array:
-        """∂²G/∂λ² for some kernels: one product with each kernel in use."""
+        """∂²G/∂λ² for some kernels, with one product per kernel in use."""
         machine = self.machine
         squares, owner = machine.v[which] ** 2, self.owner[which]
         E = self._bend()
@@ -272,7 +272,7 @@ class Oracle:
         return np.asarray(0.5 * (H + H.T))
 
     def _answer(self, B: Array, c: Array, E: Array) -> Array:
-        """S⁻¹B: `sensitivity` is the inverse without 2cEcᵀ, which has a low rank."""
+        """S⁻¹B: `sensitivity` is the inverse without 2cEcᵀ, which has low rank."""
         if not np.any(E):
             return self.machine.sensitivity(B)
         found = self.machine.sensitivity(np.hstack([B, c]))
@@ -281,9 +281,9 @@ class Oracle:
         return plain - inverse @ np.linalg.solve(small, 2 * E @ (c.T @ plain))
 
     def extrapolate(self, which: Array, step: Array) -> None:
-        """Where α and θ go to first order when λ moves, after `hessian` of the same.
+        """Predict α and θ after a step in λ; `hessian` must be called before.
 
-        For q = ∞ θ has kinks, and silent groups go their own way: nothing is foreseen.
+        Nothing is predicted for q = ∞, where θ has kinks and groups may be silent.
         """
         if self.outer.q == np.inf:
             return
@@ -301,7 +301,7 @@ class Oracle:
         self._extrapolated = True
 
     def _bend(self) -> Array:
-        """E = ∂θ/∂D, zero where θ is held."""
+        """E = ∂θ/∂D; 0 where θ is bounded."""
         D = np.maximum(self.D, 1e-300)
         E = self.outer.elasticities(self.theta, np.sqrt(D))[1]
         E = self.theta[:, None] * E / (2 * D)

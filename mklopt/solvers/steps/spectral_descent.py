@@ -1,32 +1,31 @@
 """Projected gradient descent with spectral steps and a non-monotone search.
 
-Problem. min over d in a convex set of a differentiable W(d), W and ∇W known up to the
-error of an inner machine.
+Problem. min over d in a convex set of a differentiable W(d); W and ∇W are known up to
+the error of an inner solver.
 
 Algorithm (Jain, Vishwanathan and Varma 2012, algorithm 1, after Birgin, Martínez and
 Raydan). With λ the step length, p = d − P(d − λ∇W) and t = 1, then less,
 
     accept      W(d − t p) ≤ A − 1e-4 t ⟨p, ∇W⟩
     N           A is the average of Zhang and Hager: Q ← ηQ + 1, A ← A + (W − A)/Q,
-                η between 0.1 and 1, up after a step that kept a tenth of its promise,
-                down after a rise; without N: A = W, the rule of Armijo
+                η between 0.1 and 1; it grows after a step with a tenth of the predicted
+                decrease and falls after a rise; without N: A = W, Armijo's rule
     S           λ ← ⟨s, s⟩/⟨s, y⟩, s and y the last changes of d and ∇W; at most
                 `longest`, and that where ⟨s, y⟩ ≤ 0 (λ_max, 10 in the paper). Ours,
                 longest = None: no limit, and ten times the last λ where ⟨s, y⟩ ≤ 0.
-                Without S: λ stays what it was at first, 1/‖∇W‖∞, the rule of Armijo;
-                or, with `remember`, it is doubled when the first trial was taken and
-                else cut to what was taken
-    P           the machine is only as precise as the step needs: the objective decides
-                (`set_tolerance`); without P it is precise from the start
+                Without S: λ keeps its first value, 1/‖∇W‖∞; or, with `remember`, it is
+                doubled if the first trial was accepted, else multiplied by t
+    P           the inner solver is only as precise as a step needs, which the objective
+                decides (`set_tolerance`); without P it is precise from the start
 
-Between trials t is the minimum of a parabola, kept in [0.1 t, 0.5 t]; the error of the
-machine is room for both sides of the comparison. A search that ends in a step below
-1e-8 asks the machine for ten times the precision and begins anew.
+Between trials t is the minimum of a parabola, kept in [0.1 t, 0.5 t]. The error of the
+inner solver is added to the right side of the comparison. If t falls below 1e-8, the
+inner solver is made ten times as precise, and the search begins again.
 
 Ours, `scaled`: ∇W is multiplied by max(d_m/max d, 1e-4), a metric in which parameters
-move in proportion to their size. For ℓp prices near p = 1, whose curvature d^{p−2} has
-no bound, the plain spectral step gets ever shorter; in this metric it does not. It is
-for sets that are given coordinate by coordinate, such as d ≥ 0.
+move in proportion to their size. For ℓp prices near p = 1 the curvature d^{p−2} has no
+bound, and plain spectral steps get ever shorter; in this metric they do not. It is for
+sets that are products of intervals, such as d ≥ 0.
 """
 
 from __future__ import annotations
@@ -37,36 +36,37 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 Array = np.ndarray
-SMALLEST_SCALE = 1e-4  # of the largest: how fast a parameter may leave 0
-SHORTEST_STEP = 1e-8  # steps below it: the gradient is wrong, not the step
+SMALLEST_SCALE = 1e-4  # of the metric, relative to the largest: 0 would stay 0
+SHORTEST_STEP = 1e-8  # if t is below this, the gradient is not precise enough
+ENOUGH_DECREASE = 1e-4  # the part of ⟨p, ∇W⟩ by which a step must fall
 
 
 class Objective(Protocol):
-    """W(d), its gradient where W was asked last, and the set."""
+    """W(d), its gradient at the last d, and the set."""
 
     @property
     def noise(self) -> float:
-        """How far a value may be off."""
+        """The error of a value is at most this."""
 
     @property
     def work(self) -> float:
-        """So far; a search shows a trial for each 1 of it."""
+        """The work so far; a search yields a trial for each unit of it."""
 
     def value(self, d: Array) -> float:
         """W(d)."""
 
     def gradient(self) -> Array:
-        """∇W where W was asked last."""
+        """∇W at the last d for which W was computed."""
 
     def project(self, d: Array) -> Array:
         """The nearest point of the set."""
 
     def sharpen(self) -> None:
-        """Ask the inner solver for more precision."""
+        """Make the inner solver more precise."""
 
 
 class Point(NamedTuple):
-    """Where the descent is: W and ∇W at d, and the move p it tries next."""
+    """A point d of the descent, with W, ∇W and the next move p."""
 
     d: Array
     value: float
@@ -75,7 +75,7 @@ class Point(NamedTuple):
 
     @property
     def falls(self) -> float:
-        """⟨p, ∇W⟩: the decrease that a linear model promises."""
+        """⟨p, ∇W⟩: the decrease that a linear model predicts."""
         return float(self.move @ self.slope)
 
 
@@ -89,7 +89,7 @@ def descend(
     remember: bool = False,
     longest: float | None = None,
 ) -> Iterator[Point]:
-    """The points of the descent, one per step; a long search shows its trials, too."""
+    """The points of the descent, one per step; a long search yields trials, too."""
     metric = by_size if scaled else np.ones_like
     d = objective.project(d)
     value, slope = objective.value(d), objective.gradient()
@@ -105,7 +105,8 @@ def descend(
             trial = d - t * point.move
             new = objective.value(trial)
             trials += 1
-            if new <= average.level - 1e-4 * t * point.falls + objective.noise:
+            enough = average.level - ENOUGH_DECREASE * t * point.falls
+            if new <= enough + objective.noise:
                 break
             t = parabola(t, new - value, point.falls)
             if t < SHORTEST_STEP:
@@ -143,7 +144,7 @@ def parabola(t: float, rise: float, falls: float) -> float:
 def spectral_length(
     s: Array, y: Array, scale: Array, last: float, longest: float | None = None
 ) -> float:
-    """Barzilai and Borwein: the inverse of the curvature met on the last step."""
+    """Barzilai and Borwein: the inverse of the curvature along the last step."""
     curve, most = float(s @ y), 1e30 if longest is None else longest
     if curve <= 0:
         return min(10 * last, most) if longest is None else longest
@@ -151,19 +152,19 @@ def spectral_length(
 
 
 def by_size(d: Array) -> Array:
-    """The metric: each parameter in proportion to its size, and never stuck at 0."""
+    """The metric: each parameter in proportion to its size, but not 0."""
     return np.maximum(d / max(float(np.max(d)), 1e-300), SMALLEST_SCALE)
 
 
 class Average:
-    """What a step is compared with: the last value, or an average of all of them."""
+    """The value that a step is compared with: the last one, or an average of all."""
 
     def __init__(self, value: float, nonmonotone: bool):
         self.level, self.weight = value, 1.0
         self.mixing, self.lowest = (1.0, 0.1) if nonmonotone else (0.0, 0.0)
 
     def add(self, value: float, gain: float) -> None:
-        """gain: the decrease, in parts of what the linear model promised."""
+        """Include a value; gain: its decrease relative to the predicted one."""
         self.weight = self.mixing * self.weight + 1
         self.level += (value - self.level) / self.weight
         if self.lowest:

@@ -1,9 +1,11 @@
 """Newton's method in the kernel weights, on a product of simplices or the orthant.
 
-Step. The oracle (simplex_oracle.py, orthant_oracle.py) has value, gradient and Hessian
-of J, G or F; the step is the minimum of the quadratic model (pivoting.py), shortened
-until the value falls enough. Kernels of weight 0 whose slope is not steep enough are
-left out of the model.
+Step. The oracle (simplex_oracle.py, orthant_oracle.py) gives value, gradient and
+Hessian of J, G or F. The step is the minimum of the quadratic model (pivoting.py),
+shortened until the value falls enough. Kernels of weight 0 with a slope that is not
+steep enough are left out of the model.
+
+Guarantee. The value falls in every step, up to the gap of the oracle.
 
 Reference: Chapelle and Rakotomamonjy (2008).
 """
@@ -18,11 +20,13 @@ from .pivoting import minimum
 from .simplex_oracle import Oracle
 
 Array = np.ndarray
-ZERO_WEIGHT = 1e-10  # of the largest weight, or of those in its simplex together
+ZERO_WEIGHT = 1e-10  # relative to the largest weight or the sum in its simplex
+RIDGE = 1e-9  # added to the model, relative to its mean diagonal entry
+MAX_TRIALS, SHORTER, ENOUGH_DECREASE = 30, 0.3, 1e-4  # of one line search
 
 
 def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
-    """Newton steps on a product of simplices or the orthant, from θ on."""
+    """Newton steps from θ, on a product of simplices or the orthant."""
     theta = _clean(theta, oracle)
     yield from oracle.solve(theta)
     while True:
@@ -32,7 +36,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
         which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
         which = which if len(which) else np.array([np.argmin(slope)])
         model = oracle.hessian(which)
-        model[np.diag_indices_from(model)] += 1e-9 * np.trace(model) / len(which)
+        model[np.diag_indices_from(model)] += RIDGE * np.trace(model) / len(which)
         target = np.zeros_like(theta)
         owner = None if oracle.owner is None else oracle.owner[which]
         target[which] = minimum(model, slope[which], theta[which], owner)
@@ -40,27 +44,27 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
         t = _first_length(theta, step, oracle)
         falls = float(slope @ step)
         oracle.extrapolate(which, t * step[which])
-        for _ in range(30):
+        for _ in range(MAX_TRIALS):
             trial = _clean(theta + t * step, oracle)
             yield from oracle.solve(trial)
-            # value ≤ F ≤ value + gap, here and there
-            if oracle.value <= value + gap + 1e-4 * t * falls:
+            # the true value lies between value and value + gap
+            if oracle.value <= value + gap + ENOUGH_DECREASE * t * falls:
                 break
             certificate = yield oracle.iterate()
             oracle.set_tolerance(certificate)
-            t *= 0.3
+            t *= SHORTER
         theta = trial
 
 
 def _first_length(theta: Array, step: Array, oracle: Oracle | Orthant) -> float:
-    """On the orthant J falls like 1/θ: beyond half of Σθ its model is worth nothing."""
+    """1; on the orthant Σθ falls at most by half, because J behaves like 1/θ."""
     if oracle.owner is None and (falls := -float(np.sum(step))) > 0:
         return min(1.0, 0.5 * float(np.sum(theta)) / falls)
     return 1.0
 
 
 def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
-    """Kernels of weight 0 that are nearly as steep as those in use should be."""
+    """The kernels whose slope is nearly as steep as that of the kernels in use."""
     if oracle.owner is None:
         return slope < 0.1 * oracle.c
     steepest = np.zeros(len(oracle.theta))
@@ -69,7 +73,7 @@ def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
 
 
 def _clean(theta: Array, oracle: Oracle | Orthant) -> Array:
-    """What is next to nothing is nothing, and every simplex sums to 1."""
+    """θ with tiny weights set to 0; the weights of every simplex sum to 1."""
     if oracle.owner is None:
         return np.where(theta < ZERO_WEIGHT * np.max(theta), 0.0, theta)
     theta = theta / oracle.sums(theta)[oracle.owner]

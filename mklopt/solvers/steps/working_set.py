@@ -1,12 +1,12 @@
-"""The working set: which kernels are priced in, and the problem of these alone.
+"""The working set: which kernels enter it (pricing), and the problem restricted to it.
 
 At an optimum u = prox_γΩ(u + γv) for every γ > 0, with u_m = ‖w_m‖ and v_m = ‖α‖_{K_m}.
-So a kernel is asked for when the prox at a given point is positive:
+So a kernel should enter the working set if the prox is positive at the current point:
 
-    prox_γΩ(u + γ s v)_m > 0,      s ≥ 1: as if α were that much longer
+    prox_γΩ(u + γ s v)_m > 0,      s ≥ 1
 
-With s > 1 kernels enter that would come into use soon. `active` and `spicy` price in
-this way, with v from the product that the certificate needs anyhow.
+With s > 1, as if α were longer, kernels enter a little early. `active` and `spicy` both
+price in this way. They take v from the product that the certificate needs anyway.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = np.ndarray
 def prices(
     formulation: Formulation, v: Array, gamma: Array | float, u: Array | float = 0.0
 ) -> Array:
-    """prox_γΩ(u + γv), positive for kernels that v asks for; 0 for the others.
+    """prox_γΩ(u + γv): positive for kernels that should be in the working set.
 
     gamma: one step for all kernels, or one for each
     """

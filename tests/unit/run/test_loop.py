@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, Result, Trace, certify, solve
+from mklopt import GramStack, Problem, certify, solve
 from mklopt.formulations import VSKL, Composite, GroupLasso, LpNorm
 from mklopt.solvers import Iterate, solver, solvers, that_can
 from mklopt.solvers.base import REGISTRY
@@ -43,15 +43,6 @@ def temporary():
 
 BEST = solve(problem(), "analytic", tol=1e-9)
 ALPHA, THETA = BEST.dual, BEST.certificate.weights
-
-
-def test_a_result_says_what_happened():
-    assert BEST.converged and 0 <= BEST.relative_gap <= 1e-9
-    again = certify(problem(), BEST.dual, THETA)
-    assert again.relative_gap == BEST.relative_gap
-    assert again.lower == BEST.certificate.lower <= again.upper
-    np.testing.assert_allclose(BEST.weights, THETA, rtol=1e-3)
-    assert "converged" in str(BEST) and "analytic" in repr(BEST)
 
 
 def test_the_gap_is_the_same_whatever_else_a_solver_claims(temporary):
@@ -216,13 +207,6 @@ def test_a_warm_start_begins_where_it_ended():
     assert len(solve(problem(), "analytic", start=BEST).trace) <= 2
 
 
-def test_a_start_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="for each of the 6 kernels"):
-        solve(problem(), "analytic", start=(np.ones(3), None))
-    with pytest.raises(ValueError, match="shape"):
-        solve(problem(), "analytic", start=(np.ones(6), np.ones(5)))
-
-
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -241,76 +225,6 @@ def test_bad_arguments_get_one_clear_sentence(arguments, words):
         solve(K, **arguments)
 
 
-def test_progress_is_shown_when_asked(capsys):
-    solve(problem(), "analytic")
-    assert capsys.readouterr().out == ""
-    solve(problem(), "analytic", verbose=True)
-    assert "gap" in capsys.readouterr().out
-
-
-# ---- what a run leaves behind --------------------------------------------------
-
-
-def test_traces_grow_and_survive_a_file(tmp_path):
-    trace = BEST.trace
-    assert np.all(np.diff(trace.gap) <= 0) and np.all(np.diff(trace.seconds) >= 0)
-    assert np.all(trace.solver_seconds <= trace.seconds)
-    assert np.all(trace.primal >= trace.dual)
-    assert list(trace.svm_solves) == list(range(1, len(trace) + 1))
-    frame = trace.to_frame()
-    assert len(frame) == len(trace) and frame["gap"].iloc[-1] == trace.gap[-1]
-    trace.save(tmp_path / "trace.npz")
-    again = Trace.load(tmp_path / "trace.npz")
-    assert again.about == trace.about
-    for name in frame.columns:
-        np.testing.assert_array_equal(getattr(again, name), getattr(trace, name))
-    assert [path.name for path in tmp_path.iterdir()] == ["trace.npz"]
-    with pytest.raises(AttributeError, match="no column 'loss'"):
-        trace.loss  # noqa: B018
-
-
-def test_results_survive_a_file_and_are_certified_on_return(tmp_path):
-    path = tmp_path / "result.npz"
-    BEST.save(path)
-    again = Result.load(path, problem())
-    assert again.relative_gap == BEST.relative_gap and again.status == BEST.status
-    np.testing.assert_array_equal(again.dual, BEST.dual)
-    with pytest.raises(ValueError, match="another problem"):
-        Result.load(path, problem(C=2.0))
-    with np.load(path) as archive:
-        tampered = {name: archive[name] for name in archive.files}
-    tampered["dual"] = 0.9 * tampered["dual"]
-    np.savez(path, **tampered)
-    assert Result.load(path, problem()).relative_gap > 1e-4  # a new point, a new gap
-
-
-def test_files_that_are_not_ours_are_refused(tmp_path):
-    broken = tmp_path / "broken.npz"
-    broken.write_bytes(b"not an archive")
-    with pytest.raises(ValueError, match="not a file written by mklopt"):
-        Trace.load(broken)
-    BEST.trace.save(tmp_path / "trace.npz")
-    with pytest.raises(ValueError, match="holds a trace, not a result"):
-        Result.load(tmp_path / "trace.npz", problem())
-    with pytest.raises(FileNotFoundError):
-        Trace.load(tmp_path / "nowhere.npz")
-
-
-def test_decisions_on_new_points():
-    train, test = np.arange(40), np.arange(40, 60)
-    grams = GramStack(K[:, train][:, :, train])
-    found = solve(Problem(grams, Y[train], "hinge", LpNorm(2.0), C=1.0), "analytic")
-    cross = K[:, test][:, :, train]
-    theta = found.certificate.weights
-    expected = np.tensordot(theta, cross, 1) @ found.dual + found.bias
-    np.testing.assert_allclose(found.decision(cross), expected, rtol=1e-10)
-    own = found.decision(grams)
-    np.testing.assert_allclose(own, grams.combine(theta) @ found.dual + found.bias)
-    for wrong in (cross[:2], cross.transpose(0, 2, 1), cross[0]):
-        with pytest.raises(ValueError, match="test points in rows"):
-            found.decision(wrong)
-
-
 # ---- hard cases ----------------------------------------------------------------
 
 
@@ -325,21 +239,6 @@ def test_an_error_in_the_callback_is_the_callers():
 
     with pytest.raises(ZeroDivisionError, match="in the callback"):
         solve(problem(), "analytic", callback=wrong)
-
-
-def test_a_loaded_result_is_as_good_as_its_gap_says(tmp_path):
-    path = tmp_path / "result.npz"
-    BEST.save(path)
-    with np.load(path) as archive:
-        tampered = {name: archive[name] for name in archive.files}
-    tampered["dual"] = 0 * tampered["dual"]
-    np.savez(path, **tampered)
-    again = Result.load(path, problem())
-    assert not again.converged and "the gap is 1.0e+00" in again.message
-    del tampered["dual"]
-    np.savez(path, **tampered)
-    with pytest.raises(ValueError, match="not a file written by mklopt"):
-        Result.load(path, problem())
 
 
 def test_the_gap_and_the_enclosure_speak_of_the_same_kernels():
@@ -378,13 +277,13 @@ def test_kernels_in_single_precision(name):
 
 @pytest.mark.parametrize("name", [s for s in solvers() if s != "lbfgs"])
 def test_time_limits_are_kept_where_nothing_can_be_separated(name):
-    """Rank 3, random labels, C = 1e6: the machine never ends; the limit must hold."""
+    """Rank 3, random labels, C = 1e6: no SVM is ever solved; the limit must hold."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 15)), np.sign(rng.normal(size=600))
     p = suited(name, Problem(GramStack(linear(X)), y, "hinge", LpNorm(4 / 3), 1e6))
     begun = time.perf_counter()
     found = solve(p, name, time_limit=1.0)
-    assert time.perf_counter() - begun < 2.5  # two workers share the machine
+    assert time.perf_counter() - begun < 2.5  # two workers share the computer
     assert found.relative_gap >= 0
 
 

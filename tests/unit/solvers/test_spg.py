@@ -1,4 +1,4 @@
-"""Spectral projected gradient: the descent itself, and sums of kernels with a price."""
+"""Spectral projected gradient descent on sums of kernels with a price."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ import numpy as np
 import pytest
 
 from mklopt import Problem, solve
-from mklopt.formulations import Composite, GroupLasso, LpNorm, Tikhonov
-from mklopt.reference.contract_problems import GROUPINGS, load
+from mklopt.formulations import GroupLasso, LpNorm, Tikhonov
+from mklopt.reference.contract_problems import load
 from mklopt.solvers import find
-from mklopt.solvers.composite import Levels
 from mklopt.solvers.spg import Priced
 from mklopt.solvers.steps.spectral_descent import (
-    Average,
     descend,
-    parabola,
-    spectral_length,
 )
 
 GRAMS, TARGETS = load("wdbc")
@@ -26,107 +22,6 @@ Y = TARGETS["binary"]
 
 def problem(formulation, C=1.0) -> Problem:
     return Problem(GRAMS, Y, "hinge", formulation, C)
-
-
-class Bowl:
-    """½⟨d − a, H(d − a)⟩ over d ≥ 0, exact."""
-
-    noise = 0.0
-
-    def __init__(self, curves, a):
-        self.curves, self.a, self.asked, self.sharpened = curves, a, 0, 0
-        self.work = 0.0
-
-    def value(self, d):
-        self.asked, self.d, self.work = self.asked + 1, d, self.work + 0.125
-        return 0.5 * float(self.curves @ (d - self.a) ** 2)
-
-    def gradient(self):
-        return self.curves * (self.d - self.a)
-
-    def project(self, d):
-        return np.maximum(d, 0.0)
-
-    def sharpen(self):
-        self.sharpened += 1
-
-
-A = np.array([1.0, -1.0, 2.0, 0.5])
-CURVES = np.array([1.0, 3.0, 100.0, 10.0])
-
-
-def steps_to(bowl, tol=1e-8, most=3000, **switches):
-    for count, point in enumerate(descend(bowl, np.ones(4), **switches)):
-        if np.max(np.abs(point.d - np.maximum(A, 0.0))) <= tol:
-            return count
-        if count == most:
-            return most
-    return most
-
-
-def test_spectral_steps_see_the_curvature():
-    slow = steps_to(Bowl(CURVES, A), spectral=False, nonmonotone=False, scaled=False)
-    fast = steps_to(Bowl(CURVES, A), scaled=False)
-    assert fast <= 40 and slow >= 4 * fast
-
-
-@pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("nonmonotone", [False, True])
-def test_a_bowl_is_solved_with_any_switches(nonmonotone, scaled):
-    bowl = Bowl(CURVES, A)
-    assert steps_to(bowl, nonmonotone=nonmonotone, scaled=scaled) <= 300
-
-
-def test_armijo_never_rises_and_the_average_may():
-    values = [p.value for p in islice(descend(Bowl(CURVES, A), np.ones(4),
-                                              nonmonotone=False), 40)]  # fmt: skip
-    assert np.all(np.diff(values) <= 0)
-    loose = [p.value for p in islice(descend(Bowl(CURVES, A), np.ones(4)), 40)]
-    assert np.any(np.diff(loose) > 0)
-
-
-def test_one_step_of_the_right_length_solves_a_round_bowl():
-    assert spectral_length(A, 4 * A, np.ones(4), 1.0) == pytest.approx(0.25)
-    assert spectral_length(A, -A, np.ones(4), 2.0) == 20.0
-    assert spectral_length(A, -A, np.ones(4), 2.0, longest=10.0) == 10.0
-    assert spectral_length(A, 1e-3 * A, np.ones(4), 2.0, longest=10.0) == 10.0
-    assert spectral_length(A, 1e-3 * A, np.ones(4), 2.0) == pytest.approx(1e3)
-    assert steps_to(Bowl(np.full(4, 7.0), A), scaled=False) <= 3
-
-
-def test_the_search_goes_to_the_minimum_of_a_parabola():
-    # W(t) = −t + 2t²: at t = 1 it has risen by 1, its minimum is at 1/4.
-    assert parabola(1.0, 1.0, 1.0) == pytest.approx(0.25)
-    assert parabola(1.0, 100.0, 1.0) == pytest.approx(0.1)
-    assert parabola(1.0, -0.9, 1.0) == 0.5
-
-
-def test_the_average_of_zhang_and_hager():
-    average = Average(10.0, nonmonotone=True)
-    average.add(4.0, gain=0.05)  # η = 1: the plain mean
-    assert average.level == pytest.approx(7.0) and average.mixing == 1.0
-    average.add(10.0, gain=-1.0)
-    assert average.level == pytest.approx(8.0)
-    assert average.mixing == pytest.approx(0.975)
-    armijo = Average(10.0, nonmonotone=False)
-    armijo.add(4.0, gain=1.0)
-    assert armijo.level == 4.0 and armijo.mixing == 0.0
-
-
-def test_a_wrong_gradient_asks_for_precision():
-    class Liar(Bowl):
-        def gradient(self):
-            return -super().gradient()
-
-    bowl = Liar(CURVES, A)
-    steps = descend(bowl, np.ones(4), spectral=False, nonmonotone=False)
-    shown = [point.value for point in islice(steps, 5)]
-    assert bowl.sharpened == 2
-    # On its way to nowhere each search shows its eighth trial.
-    assert shown[0] == shown[2] == shown[4] < shown[1] == shown[3]
-
-
-# ---- sums of kernels -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("formulation", [GroupLasso(), Tikhonov(1.33, 0.5)])
@@ -173,7 +68,7 @@ def test_a_price_without_a_gradient_is_not_for_spg():
         find("pgd", problem(LpNorm(2.0)))
 
 
-def test_W_falls_in_every_step_up_to_the_tolerance_of_the_machine():
+def test_W_falls_in_every_step_up_to_the_tolerance_of_the_SVM_solver():
     priced = Priced(problem(GroupLasso(), 10.0), None, tune=False)
     switches = dict.fromkeys(("spectral", "nonmonotone", "scaled"), False)
     points = descend(priced, np.full(GRAMS.M, 0.1), **switches)
@@ -223,7 +118,7 @@ def test_p_near_1_is_why_the_metric_is_scaled():
     assert len(plain.trace) >= 2 * len(scaled.trace)
 
 
-def test_a_search_that_remembers_needs_fewer_machines_than_armijo():
+def test_a_search_that_remembers_needs_fewer_SVMs_than_armijo():
     p = problem(GroupLasso(), 1000.0)
     armijo = solve(p, "pgd", tol=1e-3)
     better = solve(p, "pgd", tol=1e-3, remember=True)
@@ -236,70 +131,3 @@ def test_the_stop_of_the_paper_is_an_option():
     assert found.status == "finished" and found.certificate.gap <= 1e-3
     with pytest.raises(ValueError, match="choose 'paper' or None"):
         solve(problem(GroupLasso()), "spg", stop="early")
-
-
-# ---- two levels ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("r, s", [(1.0, 1.0), (1.0, 1.98), (4 / 3, 1.0), (1.5, 1.5)])
-def test_the_weights_on_two_levels_are_the_best_ones(r, s):
-    formulation = Composite(GROUPINGS["three"], r, s)
-    levels, u = Levels(formulation), np.random.default_rng(0).uniform(size=20)
-    u[4:12] *= u[4:12] > 0.5
-    inside = levels.inside(u, np.zeros(20))
-    across = levels.across(u, inside)
-    theta = across[levels.owner] * inside
-    np.testing.assert_allclose(theta, formulation.weights(u), rtol=1e-12)
-    balls = across, *(inside[list(g)] for g in formulation.groups)
-    for weights, e in zip(balls, (s, r, r, r)):
-        assert np.sum(weights ** (e / (2 - e))) == pytest.approx(1.0)
-    used = u > 0
-    half = 0.5 * np.sum(u[used] ** 2 / theta[used])
-    assert half == pytest.approx(formulation.value(u))
-
-
-def test_groups_without_use_keep_no_weight():
-    levels = Levels(Composite(GROUPINGS["three"], 1.0, 1.5))
-    u, held = np.where(np.arange(20) < 4, 1.0, 0.0), np.full(20, 0.3)
-    inside = levels.inside(u, held)
-    across = levels.across(u, inside)
-    assert across[0] == 1 and np.all(across[1:] == 0) and np.all(inside[4:] == 0.3)
-    assert np.all(np.isfinite(levels.across(np.zeros(20), held)))
-    g, lam = levels.split(np.arange(1.0, 21.0))
-    assert np.sum(g**3) == pytest.approx(1.0)
-    assert np.ptp(g[levels.owner] * lam / np.arange(1.0, 21.0)) <= 1e-15
-
-
-@pytest.mark.parametrize("r, s", [(1.0, 1.5), (1.5, 1.5)])
-def test_each_level_is_the_best_for_the_other(r, s):
-    rng = np.random.default_rng(1)
-    levels, u = Levels(Composite(GROUPINGS["three"], r, s)), rng.uniform(size=20)
-    lam = rng.uniform(0.5, 1.0, size=20)
-    lam /= levels.norms(lam, r / (2 - r))[levels.owner]
-    price = lambda g, at: np.sum(u**2 / (g[levels.owner] * at))  # noqa: E731
-    best = levels.across(u, lam)
-    for _ in range(20):
-        g = rng.uniform(0.1, 1.0, size=3)
-        g /= np.sum(g ** (s / (2 - s))) ** ((2 - s) / s)
-        assert price(best, lam) <= price(g, lam) * (1 + 1e-12)
-        assert price(g, levels.inside(u, lam)) <= price(g, lam) * (1 + 1e-12)
-
-
-def test_two_levels_in_turn_are_not_the_iterates_of_analytic():
-    p = problem(Composite(GROUPINGS["three"], 1.0, 1.5), 10.0)
-    turns = solve(p, "composite", tol=0.0, max_iter=6)
-    joint = solve(p, "analytic", tol=0.0, max_iter=6, accelerate=None)
-    apart = np.abs(turns.trace.primal - joint.trace.primal) / joint.trace.primal
-    assert np.all(apart[1:] > 1e-6)
-
-
-def test_the_plain_wrapper_never_raises_the_objective():
-    p = problem(Composite(GROUPINGS["three"], 1.0, 1.5), 10.0)
-    found = solve(p, "composite", tol=1e-3)
-    assert found.converged and len(found.trace) > 3
-    rises = np.diff(found.trace.primal) / found.trace.primal[1:]
-    assert np.max(rises) <= 1e-6
-    with pytest.raises(
-        ValueError, match="Composite does not state kernel weights on two"
-    ):
-        find("composite", problem(Composite(GROUPINGS["three"], 1.0, 2.0)))

@@ -1,17 +1,16 @@
-"""The machine with k outputs against conic programs, the binary machine and itself."""
+"""The multi-class SVM against conic programs, the binary SVM and its own gap."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, certify, reference, solve
+from mklopt import GramStack, Problem, reference, solve
 from mklopt.formulations import GroupLasso, LpNorm
 from mklopt.formulations.fixed_weights import FixedWeights
 from mklopt.formulations.losses.domains import Simplex, project_simplex
 from mklopt.solvers.machines import crammer, svm
 from mklopt.solvers.machines.factory import machine_for
-from mklopt.solvers.steps.dual_improvement import improve
 
 rng = np.random.default_rng(5)
 n, k = 36, 3
@@ -33,7 +32,7 @@ def problem(K=KERNEL, y=Y, C=1.0, bias=False, loss="multiclass_hinge"):
 
 
 def values(p, K, alpha):
-    """(primal, dual) of the machine at α, with the best bias."""
+    """(primal, dual) of the inner problem at α, with the best bias."""
     f = K @ alpha
     half = 0.5 * np.sum(alpha * f)
     b = p.loss.best_bias(f, p.y, p.costs) if p.bias else 0.0
@@ -55,7 +54,7 @@ def test_agrees_with_the_conic_program(K, C, bias):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("C", [0.3, 100.0])
 def test_the_gap_is_the_true_one(C, bias):
-    """Computed by the machine for itself, long before the end, and from outside."""
+    """As the solver computes it long before the end, and computed here."""
     p = problem(C=C, bias=bias)
     found = crammer.solve(p, KERNEL, budget=60)
     primal, dual = values(p, KERNEL, found.alpha)
@@ -69,7 +68,7 @@ def test_the_gap_is_the_true_one(C, bias):
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("C", [0.2, 50.0])
-def test_two_classes_are_the_binary_machine(C, bias):
+def test_two_classes_are_the_binary_SVM(C, bias):
     """f = f_1 − f_0 with w_1 = −w_0 = w/2: half the binary value at 2C."""
     y = (X[:, 0] > 0).astype(int)
     p, half = (
@@ -186,43 +185,6 @@ def test_restoring_what_is_feasible_changes_no_bit():
         assert np.all(np.isfinite(p.loss.conjugate(a, Y)))
     full = domain.restore(-1e9 * np.ones((n, k)) * (np.arange(k) == 1), C, False)
     np.testing.assert_allclose(np.max(np.abs(full), axis=1)[Y != 1], C[Y != 1])
-
-
-# ---- dual candidates, improved ------------------------------------------------------
-
-
-@pytest.mark.parametrize("formulation", [LpNorm(4 / 3), GroupLasso()], ids=repr)
-@pytest.mark.parametrize(
-    "loss", ["multiclass_hinge", "multinomial", "hinge", "logistic", "squared"]
-)
-@pytest.mark.parametrize("bias", [True, False])
-def test_improving_never_loses(loss, formulation, bias):
-    y = Y if loss.startswith("multi") else np.where(Y == 0, 1.0, -1.0)
-    p = Problem(STACK, y, loss, formulation, C=2.0, bias=bias)
-    sharp = solve(p, "spicy", tol=1e-5)
-    fit = p.feasible(0.3 * sharp.dual)
-    for alpha in (rng.normal(size=p.shape), fit, sharp.dual):
-        for theta in (sharp.weights, rng.uniform(0, 2, size=4)):
-            for budget in (1, None):
-                found = improve(p, alpha, theta, budget)
-                before = certify(p, alpha, theta).dual
-                after = certify(p, found, theta).dual
-                assert after >= before - 1e-12 * abs(before)
-                assert after <= sharp.certificate.upper
-
-
-@pytest.mark.parametrize("loss", ["multiclass_hinge", "multinomial", "hinge"])
-def test_improving_closes_most_of_the_gap_at_good_weights(loss):
-    y = Y if loss.startswith("multi") else np.where(Y == 0, 1.0, -1.0)
-    p = Problem(STACK, y, loss, LpNorm(2.0), C=2.0, bias=False)
-    sharp = solve(p, "spicy", tol=1e-6)
-    alpha = p.feasible(sharp.dual + 0.5 * rng.normal(size=p.shape))
-    lost = sharp.certificate.dual - certify(p, alpha, sharp.weights).dual
-    left = (
-        sharp.certificate.dual
-        - certify(p, improve(p, alpha, sharp.weights, 10 * n), sharp.weights).dual
-    )
-    assert left <= 0.1 * lost
 
 
 # ---- at the edge --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The inner machine against OSQP, scikit-learn and its own certificate."""
+"""The SVM solver against OSQP, scikit-learn and its own gap."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_agrees_with_osqp(loss, C, bias):
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 def test_the_gap_is_the_true_one(C):
-    """Computed by the machine for itself, and by the certificate from outside."""
+    """As the solver computes it, and computed here."""
     p = problem("hinge", C=C)
     found = svm.solve(p, KERNEL, tol=1e-3 * C)
     f = KERNEL @ found.alpha
@@ -153,7 +153,7 @@ def test_a_loss_without_a_quadratic_dual_is_refused():
 
 
 def test_newton_steps_are_charged_to_the_budget(monkeypatch):
-    """They cost more than moves: uncharged, one machine once took eight seconds."""
+    """They cost more than moves: uncounted, one SVM once took eight seconds."""
     calls = []
 
     def dear(*arguments):
@@ -185,19 +185,3 @@ def test_kernels_of_low_rank_take_few_moves(seed):
     assert found.gap <= 1e-5
     assert found.moves < 40_000  # one at a time, and with Σα adrift, it was 800,000
     assert abs(np.sum(found.alpha)) <= 1e-9 * np.sum(np.abs(found.alpha))
-
-
-def test_a_border_is_kept_where_the_system_is_singular_but_for_it():
-    rng = np.random.default_rng(0)
-    V = rng.normal(size=(6, 5)) * 10  # rank 5; with Σd = 0 the minimizer is unique
-    S, r, border = V @ V.T, rng.normal(size=(6, 1)), np.ones((6, 1))
-    d = svm.bordered(S, r, border)
-    assert d is not None
-    assert abs(np.sum(d)) <= 1e-10 * np.sum(np.abs(d))
-    Z = np.linalg.svd(border.T)[2][1:].T  # a basis of Σd = 0
-    wanted = Z @ np.linalg.solve(Z.T @ S @ Z, Z.T @ r)
-    assert d == pytest.approx(wanted, rel=1e-8)
-    shifted = svm.bordered(S, r, border, np.array([0.3]))
-    assert shifted is not None and np.sum(shifted) == pytest.approx(0.3, rel=1e-9)
-    level = S @ shifted - r
-    assert level == pytest.approx(np.full((6, 1), level.mean()), rel=1e-6)

@@ -1,0 +1,93 @@
+"""Results: what they say, predictions, weights and files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mklopt import GramStack, Problem, Result, certify, solve
+from mklopt.formulations import LpNorm
+from mklopt.run.result import within
+from tests.problems import subset_gaussians
+
+K, Y = subset_gaussians(60, 6)
+GRAMS = GramStack(K)
+
+
+def problem(**changes) -> Problem:
+    return Problem(GRAMS, Y, "hinge", LpNorm(4 / 3), C=1.0).with_(**changes)
+
+
+BEST = solve(problem(), "analytic", tol=1e-9)
+ALPHA, THETA = BEST.dual, BEST.certificate.weights
+
+
+def test_a_result_says_what_happened():
+    assert BEST.converged and 0 <= BEST.relative_gap <= 1e-9
+    again = certify(problem(), BEST.dual, THETA)
+    assert again.relative_gap == BEST.relative_gap
+    assert again.lower == BEST.certificate.lower <= again.upper
+    np.testing.assert_allclose(BEST.weights, THETA, rtol=1e-3)
+    assert "converged" in str(BEST) and "analytic" in repr(BEST)
+
+
+def test_results_survive_a_file_and_are_certified_on_return(tmp_path):
+    path = tmp_path / "result.npz"
+    BEST.save(path)
+    again = Result.load(path, problem())
+    assert again.relative_gap == BEST.relative_gap and again.status == BEST.status
+    np.testing.assert_array_equal(again.dual, BEST.dual)
+    with pytest.raises(ValueError, match="another problem"):
+        Result.load(path, problem(C=2.0))
+    with np.load(path) as archive:
+        tampered = {name: archive[name] for name in archive.files}
+    tampered["dual"] = 0.9 * tampered["dual"]
+    np.savez(path, **tampered)
+    assert Result.load(path, problem()).relative_gap > 1e-4  # a new point, a new gap
+
+
+def test_a_loaded_result_is_as_good_as_its_gap_says(tmp_path):
+    path = tmp_path / "result.npz"
+    BEST.save(path)
+    with np.load(path) as archive:
+        tampered = {name: archive[name] for name in archive.files}
+    tampered["dual"] = 0 * tampered["dual"]
+    np.savez(path, **tampered)
+    again = Result.load(path, problem())
+    assert not again.converged and "the gap is 1.0e+00" in again.message
+    del tampered["dual"]
+    np.savez(path, **tampered)
+    with pytest.raises(ValueError, match="not a file written by mklopt"):
+        Result.load(path, problem())
+
+
+def test_decisions_on_new_points():
+    train, test = np.arange(40), np.arange(40, 60)
+    grams = GramStack(K[:, train][:, :, train])
+    found = solve(Problem(grams, Y[train], "hinge", LpNorm(2.0), C=1.0), "analytic")
+    cross = K[:, test][:, :, train]
+    theta = found.certificate.weights
+    expected = np.tensordot(theta, cross, 1) @ found.dual + found.bias
+    np.testing.assert_allclose(found.decision(cross), expected, rtol=1e-10)
+    own = found.decision(grams)
+    np.testing.assert_allclose(own, grams.combine(theta) @ found.dual + found.bias)
+    for wrong in (cross[:2], cross.transpose(0, 2, 1), cross[0]):
+        with pytest.raises(ValueError, match="test points in rows"):
+            found.decision(wrong)
+
+
+def test_within_allows_for_rounding_only():
+    found = BEST.certificate
+    gap = found.relative_gap
+    assert within(found, gap) and not within(found, 0.9 * gap - 1e-14)
+    assert within(found, gap * (1 - 1e-7))
+
+
+def test_the_weights_are_those_of_both_points():
+    """At a solution both agree; elsewhere they are a mean, three parts α."""
+    rough = solve(problem(), "analytic", tol=1e-1)
+    found, formulation = rough.certificate, LpNorm(4 / 3)
+    dual = formulation.dual_weights(np.sqrt(GRAMS.quad(found.alpha)))
+    primal = formulation.weights(found.norms)
+    assert np.max(np.abs(np.log(dual / primal))) > 1e-3
+    np.testing.assert_allclose(rough.weights, dual**0.75 * primal**0.25)
