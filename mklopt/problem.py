@@ -195,6 +195,14 @@ class Problem:
         return h.hexdigest()
 
 
+def quadratic_dual(problem: Problem) -> Quadratic:
+    """The quadratic dual of the loss, with its bounds and kinks; else an error."""
+    dual = problem.loss.quadratic(problem.y, problem.costs)
+    if dual is None:
+        raise ValueError(f"the dual of {problem.loss.name} is not quadratic")
+    return dual
+
+
 def describe(part: Formulation | Loss, problem: Problem) -> list:
     """A loss or formulation by name and parameters, a declared one by its cones."""
     if isinstance(part, Declared | DeclaredLoss):

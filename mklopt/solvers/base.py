@@ -9,7 +9,7 @@ The loop in run/loop.py certifies each iterate, sends the certificate back to th
 generator, measures time and decides when to stop. A solver that cannot solve a problem
 is not started; the error names the solvers that can.
 
-`choice`, `positive` and `quadratic_dual` are the checks that several solvers share.
+`choice` and `positive` are the checks that several solvers share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import numpy as np
 
 from ..certificates.certificate import Certificate, certify
 from ..formulations.base import TRAITS
-from ..formulations.losses.base import Quadratic
 from ..problem import Problem
 
 Array = np.ndarray
@@ -247,11 +246,3 @@ def positive(name: str, given: Any, finite: bool = False) -> float:
         kind = "finite positive" if finite else "positive"
         raise ValueError(f"{name} = {given!r}; give a {kind} number")
     return float(given)
-
-
-def quadratic_dual(problem: Problem) -> Quadratic:
-    """The quadratic dual of the loss, with its bounds and kinks; else an error."""
-    dual = problem.loss.quadratic(problem.y, problem.costs)
-    if dual is None:
-        raise ValueError(f"the dual of {problem.loss.name} is not quadratic")
-    return dual

@@ -21,9 +21,9 @@ import numpy as np
 from numba import boolean, float64, int64
 
 from ..grams.rows import RowReader
-from ..problem import Problem
+from ..problem import Problem, quadratic_dual
 from ..util.compiled import STACK, VECTOR, compiled
-from .base import Iterate, Steps, quadratic_dual, solver
+from .base import Iterate, Steps, solver
 from .machines import smo
 from .machines.smo import FIVE, WRITTEN
 from .start import first_weights

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 
 from ..formulations.norms import dual_exponent
-from ..problem import Problem
-from .base import Iterate, Steps, choice, positive, quadratic_dual, solver
+from ..problem import Problem, quadratic_dual
+from .base import Iterate, Steps, choice, positive, solver
 from .start import first_weights
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton

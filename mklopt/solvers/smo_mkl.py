@@ -20,9 +20,9 @@ from numba import boolean, float64, int64, types
 
 from ..formulations.norms import block_exponent, dual_exponent
 from ..grams.rows import RowReader
-from ..problem import Problem
+from ..problem import Problem, quadratic_dual
 from ..util.compiled import STACK, compiled
-from .base import Iterate, Steps, quadratic_dual, solver
+from .base import Iterate, Steps, solver
 from .interleaved import moves_at_once
 from .machines import smo
 from .machines.smo import FIVE, WRITTEN

@@ -22,8 +22,7 @@ import itertools
 import numpy as np
 
 from ...formulations.losses.base import Quadratic
-from ...problem import Problem
-from ..base import quadratic_dual
+from ...problem import Problem, quadratic_dual
 from .linear import bordered
 from .machine import MAX_FREE, Free, Machine, Solution, ascend
 from .smo import smo

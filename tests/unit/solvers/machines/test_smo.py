@@ -8,7 +8,7 @@ import pytest
 from mklopt import GramStack, Problem
 from mklopt.formulations import LpNorm
 from mklopt.formulations.losses.residual import EpsInsensitive
-from mklopt.solvers.base import quadratic_dual
+from mklopt.problem import quadratic_dual
 from mklopt.solvers.machines import smo
 
 rng = np.random.default_rng(1)
