@@ -51,68 +51,35 @@ class Trait(NamedTuple):
     """What a formulation may state, and what a solver may then rely on."""
 
     words: str  # completes "GroupLasso does not state …"
-    meaning: str
     attribute: str = ""  # which gives the numbers that belong to it
-    of_part: bool = False  # it also holds for some of the kernels alone
+    of_part: bool = True  # some of the kernels alone have it, too
 
 
 TRAITS = {
-    "reweighted": Trait(
-        "kernel weights that majorize it",
-        "½Σu²/θ + const majorizes Ω at u (Ω∘√ is concave), or the same holds for Ω* "
-        "in the dual: the step `reweight` never makes the objective worse",
-        of_part=True,
-    ),
-    "smooth_dual": Trait(
-        "a smooth dual",
-        "Ω* is differentiable: weights are a function of the dual variables",
-        "dual_weights",
-        of_part=True,
-    ),
-    "ball": Trait(
-        "a ball of kernel weights",
-        "Ω(u) = min of ½Σu²/θ over θ ≥ 0, ‖θ‖_p ≤ 1",
-        "ball",
-        of_part=True,
-    ),
-    "simplex": Trait(
-        "a simplex of kernel weights", "a ball with p = 1", "ball", of_part=True
-    ),
-    "groups": Trait("groups of kernels", "a partition of the kernels", "groups"),
-    "two_levels": Trait(
-        "kernel weights on two levels",
-        "Ω(u) = ½‖u‖²_{r,s} over those groups, r, s < 2",
-        "exponents",
-    ),
-    "priced": Trait(
-        "a differentiable price of kernel weights",
-        "Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ), r with its gradient",
-        "price",
-    ),
-    "orthant": Trait(
-        "a separate linear price of every kernel weight",
-        "Ω(u) = min over t ≥ 0 of ½Σu²/θ + c Σt, θ = t/(1 + κt)",
-        "orthant",
-        of_part=True,
-    ),
+    # ½Σu²/θ + const majorizes Ω at u (Ω∘√ is concave), or the same holds for Ω* in the
+    # dual: the step `reweight` never makes the objective worse.
+    "reweighted": Trait("kernel weights that majorize it"),
+    # Ω* is differentiable: weights are a function of the dual variables.
+    "smooth_dual": Trait("a smooth dual", "dual_weights"),
+    # Ω(u) = min of ½Σu²/θ over θ ≥ 0, ‖θ‖_p ≤ 1; a simplex is a ball with p = 1.
+    "ball": Trait("a ball of kernel weights", "ball"),
+    "simplex": Trait("a simplex of kernel weights", "ball"),
+    # `groups` is a partition of the kernels.
+    "groups": Trait("groups of kernels", "groups", of_part=False),
+    # Ω(u) = ½‖u‖²_{r,s} over those groups, r, s < 2.
+    "two_levels": Trait("kernel weights on two levels", "exponents", of_part=False),
+    # Ω(u) = min over θ ≥ 0 of ½Σu²/θ + r(θ), r with its gradient.
+    "priced": Trait("a differentiable price of kernel weights", "price", of_part=False),
+    # Ω(u) = min over t ≥ 0 of ½Σu²/θ + c Σt, θ = t/(1 + κt).
+    "orthant": Trait("a separate linear price of every kernel weight", "orthant"),
+    # Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2 and c > 0.
     "strongly_convex": Trait(
-        "a strongly convex block norm",
-        "Ω(u) = (c/2)‖u‖_p² + aΣu with 1 < p ≤ 2 and c > 0",
-        "strongly_convex",
+        "a strongly convex block norm", "strongly_convex", of_part=False
     ),
-    "sums": Trait(
-        "sums of block norms inside groups",
-        "Ω(u) = ½‖(Σ_{k∈j} u_k)_j‖²_{2q} with 2q > 1 over groups j",
-        "simplices",
-        of_part=True,
-    ),
-    "simplices": Trait(
-        "simplices of kernel weights",
-        "the same with q ≥ 1: Ω(u) = ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j "
-        "(Σ_{k∈j} u_k)²",
-        "simplices",
-        of_part=True,
-    ),
+    # Ω(u) = ½‖(Σ_{k∈j} u_k)_j‖²_{2q} with 2q > 1 over groups j.
+    "sums": Trait("sums of block norms inside groups", "simplices"),
+    # The same with q ≥ 1: ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j (Σ_{k∈j} u_k)².
+    "simplices": Trait("simplices of kernel weights", "simplices"),
 }
 
 

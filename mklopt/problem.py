@@ -15,6 +15,7 @@ import numpy as np
 
 from .formulations import Formulation, Loss, losses_by_name
 from .formulations.declared import Declared
+from .formulations.losses.base import Quadratic
 from .formulations.losses.declared import DeclaredLoss
 from .grams.stack import GramStack
 from .util.arrays import real_array

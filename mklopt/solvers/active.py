@@ -108,7 +108,7 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
 
     At least FEWEST new ones may come.
     """
-    v = np.sqrt(np.maximum(problem.grams.quad(certificate.alpha), 0.0))
+    v = problem.grams.norms(certificate.alpha)
     used = theta > 0
     gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
     found = prices(problem.formulation, (1 + MARGIN) * v, gamma, u=theta * v)
@@ -144,7 +144,7 @@ def opening(problem: Problem, machine: Machine) -> Array:
         size *= times
         if 1 / SIZE_FACTOR < times < SIZE_FACTOR or machine.work > 1:
             break
-    v = np.sqrt(np.maximum(problem.grams.quad(machine.point), 0.0))
+    v = problem.grams.norms(machine.point)
     theta, first = np.zeros(M), nearest(problem, v)
     share = v[first] ** FIRST_POWER
     share = share if np.any(share) else np.ones(len(first))  # all v are 0

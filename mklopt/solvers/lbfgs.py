@@ -43,7 +43,7 @@ def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
 
     def at(alpha: Array) -> tuple[float, Array, Array]:
         """−dual, its gradient, and θ."""
-        v = np.sqrt(np.maximum(grams.quad(alpha), 0.0))
+        v = grams.norms(alpha)
         floor = 1e-12 * np.max(v, initial=0.0)
         theta = formulation.dual_weights(np.maximum(v, floor))
         value = -y @ alpha + 0.5 * alpha @ (alpha / C) + formulation.conjugate(v)

@@ -115,6 +115,6 @@ def first_dual(problem: Problem) -> Array:
     """
     alpha, dual = problem.feasible(problem.costs * problem.y), quadratic_dual(problem)
     linear = float(dual.linear @ alpha - dual.kink @ np.abs(alpha))
-    v = np.sqrt(np.maximum(problem.grams.quad(alpha), 0.0))
+    v = problem.grams.norms(alpha)
     square = problem.formulation.conjugate(v) + 0.5 * float(dual.ridge @ alpha**2)
     return alpha * min(1.0, max(linear, 0.0) / max(2 * square, 1e-300))

@@ -289,8 +289,8 @@ MUTANTS = [
         {
             "machine": [
                 (
-                    "self._v = np.sqrt(np.maximum(square, 0.0))",
-                    "self._v = np.sqrt(np.maximum(square, 0.0)) * np.append("
+                    "self._v = self.problem.grams.norms(self.point)",
+                    "self._v = self.problem.grams.norms(self.point) * np.append("
                     "np.ones(self.problem.grams.M - 1), 0)",
                 )
             ]

@@ -10,7 +10,7 @@ import pytest
 
 from mklopt import GramStack, Problem, formulation
 from mklopt.formulations import VSKL, GroupLasso, LpNorm, WeightedLpNorm
-from mklopt.problem import describe, loss_from
+from mklopt.problem import describe, loss_from, quadratic_dual
 
 rng = np.random.default_rng(3)
 L = rng.normal(size=(2, 6, 3))
@@ -160,3 +160,11 @@ def test_a_formulation_with_parameters_is_a_dataclass_that_can_be_hashed():
     ):
         with pytest.raises(ValueError, match=words):
             Problem(GRAMS, Y, formulation=wrong)
+
+
+def test_the_quadratic_dual_is_that_of_the_loss():
+    hinge = Problem(GRAMS, Y, "hinge", GroupLasso(), C=2.0)
+    dual = quadratic_dual(hinge)
+    np.testing.assert_array_equal(dual.high - dual.low, np.full(6, 2.0))
+    with pytest.raises(ValueError, match="logistic is not quadratic"):
+        quadratic_dual(hinge.with_(loss="logistic"))

@@ -268,8 +268,7 @@ class Machine:
         if self._v is None:
             if self.keep_products:
                 self._make_products()
-            square = self.problem.grams.quad(self.point)
-            self._v = np.sqrt(np.maximum(square, 0.0))
+            self._v = self.problem.grams.norms(self.point)
         return self._v
 
     def _make_products(self) -> Array:

@@ -373,7 +373,7 @@ class Descent:
 
     def _worth(self, alpha: Array) -> float:
         """The dual value at the best of some multiples of α."""
-        v = np.sqrt(np.maximum(self.problem.grams.quad(alpha), 0.0))
+        v = self.problem.grams.norms(alpha)
         return max(dual_value(self.problem, s * alpha, s * v) for s in MULTIPLES)
 
     def point(self) -> Array:

@@ -114,8 +114,7 @@ def shown_at(lagrangian: Lagrangian, point: Point, steps: int) -> Iterate:
 
 def norms(lagrangian: Lagrangian, certificate: Certificate) -> Array:
     """‖ρ‖_{K_m} for all kernels, from products that the certificate has computed."""
-    quad = lagrangian.problem.grams.quad(certificate.alpha)
-    return np.sqrt(np.maximum(quad, 0.0))
+    return lagrangian.problem.grams.norms(certificate.alpha)
 
 
 def promising(lagrangian: Lagrangian, certificate: Certificate) -> Array:

@@ -16,7 +16,6 @@ from mklopt.solvers.base import (
     certify_iterate,
     choice,
     positive,
-    quadratic_dual,
     up_to_C,
 )
 from tests.problems import subset_gaussians
@@ -106,10 +105,3 @@ def test_a_number_is_positive():
             positive("eta", wrong)
     with pytest.raises(ValueError, match="give a finite positive number"):
         positive("scale", math.inf, finite=True)
-
-
-def test_the_quadratic_dual_is_that_of_the_loss():
-    dual = quadratic_dual(problem(C=2.0))
-    np.testing.assert_array_equal(dual.high - dual.low, np.full(30, 2.0))
-    with pytest.raises(ValueError, match="logistic is not quadratic"):
-        quadratic_dual(problem("logistic"))
