@@ -63,36 +63,6 @@ class Best:
         return relative(self.primal.primal - self.dual.dual, self.primal.primal)
 
 
-class Schedule:
-    """Which iterates are certified.
-
-    All of them. Of stochastic solvers only those whose numbers grow geometrically, and
-    the last one: an epoch costs about as much as a certificate.
-    """
-
-    def __init__(self, sparse: bool, max_iter: int | None, time_limit: float | None):
-        self.sparse, self.most = sparse, max_iter or math.inf
-        limit = math.inf if time_limit is None else time_limit
-        self.end = time.perf_counter() + limit
-        self.count, self.due, self.over = 0, 1.0, False
-
-    def next(self, generator: Any, certificate: Any) -> Iterate | None:
-        """The next iterate to certify; None if there is none."""
-        pending: Iterate | None = None
-        while not self.over:
-            try:
-                pending = generator.send(certificate)
-            except StopIteration:
-                self.over = True
-                break
-            self.count += 1
-            late = self.count >= self.most or time.perf_counter() >= self.end
-            if not self.sparse or self.count >= self.due or late:
-                self.due = max(self.count + 1.0, GROWTH * self.count)
-                break
-        return pending
-
-
 class Run:
     """One run of a solver: advance and record, again and again; finish at the end."""
 
@@ -106,7 +76,8 @@ class Run:
         self.problem, self.method, self.generator = problem, method, generator
         self.tol, self.max_iter, self.time_limit = limits
         self.trace = Trace(solver=method.name, tol=self.tol, problem=repr(problem))
-        self.best, self.schedule = Best(), Schedule(method.draws, *limits[1:])
+        self.best, self.sparse = Best(), method.draws
+        self.count, self.due, self.over = 0, 1.0, False
         self.begun, self.inside = time.perf_counter(), 0.0
         self.passes = problem.grams.passes
         self.status, self.message, self.choice = "finished", "", ""
@@ -116,7 +87,7 @@ class Run:
         """Certify the next iterate; False if the solver has ended or failed."""
         entered = time.perf_counter()
         try:
-            iterate = self.schedule.next(self.generator, self.certificate)
+            iterate = self._next()
             self.inside += time.perf_counter() - entered
             if iterate is None:
                 return False
@@ -131,10 +102,32 @@ class Run:
         self.choice = iterate.info.get("choice", self.choice)
         return True
 
+    def _next(self) -> Iterate | None:
+        """The next iterate to certify; None if there is none.
+
+        All iterates are certified. Of stochastic solvers only those whose numbers grow
+        geometrically, and the last one: an epoch costs about as much as a certificate.
+        """
+        most = math.inf if self.max_iter is None else self.max_iter
+        limit = math.inf if self.time_limit is None else self.time_limit
+        pending: Iterate | None = None
+        while not self.over:
+            try:
+                pending = self.generator.send(self.certificate)
+            except StopIteration:
+                self.over = True
+                break
+            self.count += 1
+            late = self.count >= most or time.perf_counter() >= self.begun + limit
+            if not self.sparse or self.count >= self.due or late:
+                self.due = max(self.count + 1.0, GROWTH * self.count)
+                break
+        return pending
+
     def record(self) -> None:
         """Write a row of the trace for the newest iterate."""
         self.trace.append(
-            iteration=self.schedule.count - 1,
+            iteration=self.count - 1,
             seconds=time.perf_counter() - self.begun,
             solver_seconds=self.inside,
             passes=self.problem.grams.passes - self.passes,

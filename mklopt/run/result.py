@@ -150,15 +150,9 @@ class Result:
         for name in ("weights", "coefficients"):
             if getattr(found, name) is not None:
                 point[name] = getattr(found, name)
-        about = {
-            "kind": "result",
-            "solver": self.solver,
-            "status": self.status,
-            "message": self.message,
-            "choice": self.choice,
-            "problem": self.problem.digest(),
-            "about": self.trace.about,
-        }
+        words = ("solver", "status", "message", "choice")
+        about = {"kind": "result", **{word: getattr(self, word) for word in words}}
+        about |= {"problem": self.problem.digest(), "about": self.trace.about}
         trace = {f"trace.{k}": v for k, v in self.trace.arrays().items()}
         write_archive(path, {**point, **trace}, about)
 

@@ -57,9 +57,7 @@ SHARPNESS, SMOOTH_SHARPNESS = 1e-5, 1e-4
 
 def promised(problem: Problem) -> float:
     """1e-6; 1e-5 at q = ∞: ‖α‖_K of silent groups has only half of the digits."""
-    if "sums" not in problem.formulation.traits:
-        return 1e-6
-    return 1e-6 if problem.formulation.simplices(problem.grams.M)[1] < np.inf else 1e-5
+    return 1e-6 if simplices(problem)[1] < np.inf else 1e-5
 
 
 @solver(
@@ -198,11 +196,11 @@ def _on_simplices(oracle: Oracle, theta: Array) -> Array:
     return np.where(sums[oracle.owner] > 0, theta, 1.0)
 
 
-def simplices(part: Problem) -> tuple[Groups, float]:
+def simplices(problem: Problem) -> tuple[Groups, float]:
     """The groups of kernels and q across them; a single simplex is one group."""
-    M = part.grams.M
-    if "sums" in part.formulation.traits:
-        return part.formulation.simplices(M)
+    M = problem.grams.M
+    if "sums" in problem.formulation.traits:
+        return problem.formulation.simplices(M)
     return (tuple(range(M)),), 1.0
 
 

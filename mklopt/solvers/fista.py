@@ -19,7 +19,7 @@ from typing import Any
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
 from .start import first_coefficients
-from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin, checked
+from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
 
 
 @solver(
@@ -41,7 +41,7 @@ def fista(
     backtracking: search for L; False: the bound max C · Lip(V') · λ_max(ΣK_m)
     restart: restart the momentum where it points uphill
     """
-    forward = Forward(problem, checked(backtracking))
+    forward = Forward(problem, backtracking)
     W = begin(problem, first_coefficients(problem, start)[0])
     Y, a = W, 1.0
     while True:

@@ -18,7 +18,7 @@ from typing import Any
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
 from .start import first_coefficients
-from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin, checked
+from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
 
 
 @solver(
@@ -30,7 +30,7 @@ from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin, checked
 )
 def ista(problem: Problem, *, start: Any = None, backtracking: bool = True) -> Steps:
     """Proximal gradient steps; backtracking: as in fista."""
-    forward = Forward(problem, checked(backtracking), relax=0.8)
+    forward = Forward(problem, backtracking, relax=0.8)
     W = begin(problem, first_coefficients(problem, start)[0])
     while True:
         yield forward.iterate(W)

@@ -26,6 +26,7 @@ Rakhlin, Shamir and Sridharan (2012).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -317,7 +318,12 @@ class Descent:
     # ---- candidates -----------------------------------------------------------------
 
     def coefficients(self, which: str) -> Array:
-        """(M, n[, k]): of the last w, of the mean of all w_t, or of the later ones."""
+        """(M, n[, k]): of the last w, of the mean of all w_t, or of the later ones.
+
+        "all" is the best of the three.
+        """
+        if which == "all":
+            return self.best()
         if which == "last" or self.tally[TIME] == 0:
             found = self.omega[:, None, None] * self.B
         else:
@@ -376,10 +382,6 @@ class Descent:
         v = self.problem.grams.norms(alpha)
         return max(dual_value(self.problem, s * alpha, s * v) for s in MULTIPLES)
 
-    def point(self) -> Array:
-        """The coefficients of the primal candidate."""
-        return self.best() if self.which == "all" else self.coefficients(self.which)
-
     def dual_point(self) -> Array:
         """The dual candidate, improved if there is a function for this."""
         alpha = self.dual()
@@ -388,7 +390,8 @@ class Descent:
     def iterate(self) -> Iterate:
         """A candidate. It is computed only if it is certified."""
         info = {"rounds": self.epochs}
-        return Iterate(self.dual_point, coefficients=self.point, info=info)
+        primal = partial(self.coefficients, self.which)
+        return Iterate(self.dual_point, coefficients=primal, info=info)
 
 
 def follow_the_leader(

@@ -21,13 +21,12 @@ Reference: Suzuki and Tomioka (2009), section 4.1; Beck and Teboulle (2009).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from ...problem import Problem
-from ..base import Iterate
+from ..base import Iterate, choice
 
 Array = np.ndarray
 CERTIFIED_EVERY = 20  # steps between certificates: ten passes over packed kernels
@@ -60,7 +59,8 @@ class Forward:
     """The step, and the constant L that it has found so far."""
 
     def __init__(self, problem: Problem, backtracking: bool, relax: float = 1.0):
-        self.problem, self.backtracking, self.relax = problem, backtracking, relax
+        self.backtracking = choice("backtracking", backtracking, (True, False))
+        self.problem, self.relax = problem, relax
         self.C = problem.spread_costs
         self.bound = lipschitz(problem)
         self.L = FIRST_L * self.bound if backtracking else self.bound
@@ -124,10 +124,3 @@ def begin(problem: Problem, B: Array) -> State:
     """A state from coefficients: one product with each kernel."""
     blocks = np.array(B, float).reshape(problem.grams.M, problem.grams.n, -1)
     return State(blocks, np.array(problem.grams.apply(blocks)))
-
-
-def checked(backtracking: Any) -> bool:
-    """The option if it is True or False; else an error."""
-    if not isinstance(backtracking, bool):
-        raise ValueError(f"backtracking = {backtracking!r}; pass True or False")
-    return backtracking

@@ -81,6 +81,16 @@ def test_two_classes_are_the_binary_SVM(C, bias):
     assert values(p, KERNEL, both)[1] == pytest.approx(0.5 * binary, rel=1e-9)
 
 
+def test_gains_and_the_gap_are_those_of_the_scores():
+    K, S = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([[3.0, 0.0], [1.0, 0.5]])
+    mass, gain = np.array([[0.25, 1.0], [0.75, 0.0]]), np.empty(2)
+    gap, best = crammer._gains(K, S, mass, gain)
+    assert gap == 0.75 * 2 + 1.0 * 0.5
+    # Sample 0 moves t = 2/(2·2) of its mass, sample 1 t = 0.5/2: t(difference − K t).
+    np.testing.assert_allclose(gain, [0.5 * (2 - 2 * 0.5), 0.25 * (0.5 - 0.25)])
+    assert best == np.max(gain)
+
+
 def test_one_sample_moves_to_the_nearest_point_of_its_simplex():
     for _ in range(200):
         size, a, total = rng.integers(2, 9), rng.uniform(0.01, 5), rng.uniform(0.1, 10)

@@ -154,6 +154,20 @@ def test_moves_and_newton_steps_alternate_until_the_gap_is_small_enough():
     assert ascend(Steps(stuck=True), 3, 0.0, None).moves == 0
 
 
+def test_newton_steps_pause_while_they_gain_nothing():
+    """Each is followed by a turn without one: a gain of 5 % costs one move, not six."""
+
+    class Slow(Steps):
+        def climb(self, tol, most):
+            self.gap *= 0.95
+            return 1, self.gap
+
+    ascent = Slow(useless=True)
+    moves = ascend(ascent, 3, 1e-3, None).moves
+    turns = moves - 5 * ascent.newtons
+    assert turns == 135 and turns // 2 <= ascent.newtons + 1 <= turns // 2 + 2
+
+
 def test_work_is_counted_in_moves():
     alpha = np.zeros(200)
     assert Solution(alpha, 0.0, 0.0, 0).work == 0.125

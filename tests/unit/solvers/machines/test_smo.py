@@ -58,6 +58,8 @@ def test_a_move_is_the_best_step_of_its_pair(loss, bias):
     found = smo.mate(i, slope, g, kink, ridge, alpha, low, K[i], diag, bias)
     j, fall, bend = found
     assert (j == i) == (not bias)
+    move = np.eye(20)[i] - (np.eye(20)[j] if bias else 0.0)
+    assert bend == pytest.approx(float(move @ (K + np.diag(ridge)) @ move))
     reach = smo.longest(i, j, way, kink, low, high, alpha)
     step = min(fall / bend, reach)
 
@@ -73,6 +75,29 @@ def test_a_move_is_the_best_step_of_its_pair(loss, bias):
     assert abs(np.sum(moved(step) - alpha)) <= (1e-12 if bias else np.inf)
     ends = np.maximum(dual.low, -1e9), np.minimum(dual.high, 1e9)
     assert np.all(moved(step) >= ends[0]) and np.all(moved(step) <= ends[1])
+
+
+def test_the_bias_is_the_middle_of_what_the_free_slopes_allow():
+    p = problem()
+    dual = quadratic_dual(p)
+    alpha = np.where(np.arange(20) % 3 == 0, 0.0, 0.5 * Y)
+    g = gradient(p, alpha)
+    up, down = -g[alpha < dual.high], -g[alpha > dual.low]
+    _, b = smo.inner_gap(*dual, True, alpha, g)
+    assert b == pytest.approx(0.5 * (np.max(up) + np.min(down)))
+
+
+def test_a_step_ends_at_a_bound_or_at_a_kink():
+    alpha, high = np.array([-0.3, 0.2, 0.5]), np.ones(3)
+    kinks = np.array([0.1, 0.0, 0.1])
+    reach = lambda i, way: smo.longest(i, i, way, kinks, -high, high, alpha)  # noqa: E731
+    assert reach(0, 1.0) == 0.3 and reach(0, -1.0) == 0.7  # its kink is at 0
+    assert reach(1, 1.0) == 0.8 and reach(1, -1.0) == 1.2  # no kink
+    assert reach(2, 1.0) == 0.5 and reach(2, -1.0) == 0.5
+    assert smo.longest(0, 1, 1.0, kinks, -high, high, alpha) == 0.3
+    assert smo.longest(1, 2, 1.0, kinks, -high, high, alpha) == 0.5
+    smo.shift(0, 2, 0.3, -high, high, alpha)
+    np.testing.assert_array_equal(alpha, [0.0, 0.2, 0.2])
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -97,9 +97,18 @@ def test_newton_steps_minimize_and_the_step_is_a_proximal_one(loss):
     np.testing.assert_allclose(sizes[point.z > 0], 1.0, rtol=1e-5)
 
 
+def test_a_direction_that_is_too_long_is_shortened():
+    lagrangian, rho = somewhere(problem("squared"))
+    point = at(lagrangian, rho)
+    delta = 10 * lagrangian.direction(point)
+    assert at(lagrangian, rho + delta).value > point.value
+    assert lagrangian._search(point, delta).value < point.value
+
+
 def test_a_step_is_accepted_with_its_products():
-    p = problem("logistic")
+    p = problem("squared")
     lagrangian, rho = somewhere(p)
+    rho = rho + 0.1  # so that the bias moves
     point = at(lagrangian, rho)
     B, bias = lagrangian.coefficients(point), lagrangian.bias + 0.7 * np.sum(rho)
     lagrangian.accept(point)

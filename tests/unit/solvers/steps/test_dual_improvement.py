@@ -8,7 +8,7 @@ import pytest
 from mklopt import GramStack, Problem, certify, solve
 from mklopt.formulations import BlockNorm, GroupLasso, LpNorm
 from mklopt.reference.contract_problems import load
-from mklopt.solvers.steps.dual_improvement import _argmin, improve
+from mklopt.solvers.steps.dual_improvement import _argmin, _best_between, improve
 
 rng = np.random.default_rng(5)
 n, k = 36, 3
@@ -66,6 +66,18 @@ def test_the_improved_dual_is_better():
     ]
     assert runs[1].certificate.dual > runs[0].certificate.dual
     assert runs[1].certificate.primal == runs[0].certificate.primal
+
+
+def test_the_best_point_of_a_segment_is_found():
+    """As good as the best of a fine grid, and better than both ends."""
+    p = Problem(STACK, np.where(Y == 0, 1.0, -1.0), "hinge", LpNorm(2.0), C=2.0)
+    best = solve(p, "analytic", tol=1e-8).dual
+    away = p.feasible(rng.normal(size=n))
+    ends = p.feasible(best + 0.3 * away), p.feasible(best - 0.2 * away)
+    dual = lambda alpha: certify(p, alpha, np.zeros(4)).dual  # noqa: E731
+    grid = [dual(ends[0] + t * (ends[1] - ends[0])) for t in np.linspace(0, 1, 101)]
+    found = dual(_best_between(p, *ends))
+    assert found >= max(grid) - 1e-3 * abs(max(grid)) and found > max(map(dual, ends))
 
 
 def test_the_search_includes_both_ends():

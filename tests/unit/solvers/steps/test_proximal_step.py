@@ -108,5 +108,5 @@ def test_a_loss_without_a_gradient_is_refused():
 
 @pytest.mark.parametrize("name", ["ista", "fista"])
 def test_wrong_options_give_a_sentence(name):
-    with pytest.raises(ValueError, match="pass True or False"):
+    with pytest.raises(ValueError, match="choose True or False"):
         solve(problem("squared"), name, backtracking="yes")

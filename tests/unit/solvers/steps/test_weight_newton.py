@@ -61,6 +61,16 @@ def test_weights_stay_on_their_simplices_with_exact_zeros(kind):
     assert np.all(found.lam >= 0) and np.any(found.lam == 0)
 
 
+def test_tiny_weights_become_zero():
+    theta = np.ones(12)
+    theta[[2, 7]] = 1e-12
+    on_simplices = weight_newton._clean(theta, oracle("simplices"))
+    np.testing.assert_array_equal(np.flatnonzero(on_simplices == 0), [2, 7])
+    np.testing.assert_allclose(on_simplices[:5], [0.25, 0.25, 0.0, 0.25, 0.25])
+    on_orthant = weight_newton._clean(3 * theta, oracle("orthant"))
+    np.testing.assert_array_equal(on_orthant, 3.0 * (theta == 1))
+
+
 def test_on_the_orthant_the_sum_of_the_weights_falls_at_most_by_half():
     found = oracle("orthant")
     step = np.full(12, -1.0)
