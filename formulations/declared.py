@@ -173,20 +173,7 @@ class Variational(Declared):
         return half + price, [*cones, *constraints]
 
     def price(self, theta: Array) -> tuple[float, Array]:
-        """The price r(θ) of kernel weights and its gradient.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (M,)
-            Kernel weights, θ ≥ 0.
-
-        Returns
-        -------
-        r : float
-            The price.
-        gradient : ndarray of shape (M,)
-            Its gradient.
-        """
+        """The price r(θ) of kernel weights and its gradient."""
         r = _price_of(Keyed(self.key(), self), len(theta))
         r.declare = self.function
         return float(r.value(theta)[0]), r.subgradient(theta)

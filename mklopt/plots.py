@@ -98,12 +98,8 @@ def regularization_path(
 
     Parameters
     ----------
-    given : Path
-        What mklopt.path returned.
-    names : list of str, optional
-        The names of the kernels.
-    path : str or path, optional
-        Where to write the figure; PNG and PDF where it has no ending.
+    given, names, path
+        As in `weight_path`.
 
     Returns
     -------

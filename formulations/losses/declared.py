@@ -56,23 +56,7 @@ class DeclaredLoss(Declaration, Loss):
         return self.kind
 
     def validate(self, y: Array) -> Array:
-        """Check labels as every loss does, and the declaration for these labels.
-
-        Parameters
-        ----------
-        y : array of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels in the form that the loss needs.
-
-        Raises
-        ------
-        ValueError
-            With a sentence that says what is wrong.
-        """
+        """Check labels as every loss does, and the declaration for these labels."""
         y = super().validate(y)
         self.read_again()
         self.epigraph(y).cones  # noqa: B018  # DCP, shape and type are checked here

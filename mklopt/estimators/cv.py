@@ -56,14 +56,14 @@ class MKLClassifierCV(MKLClassifier):
         The values of C, in increasing order.
     scores_ : array of shape (n_folds, n_Cs)
         The score of each C on the samples held out.
-    classes_ : array of shape (n_classes,)
-        The labels.
     {weights_}
     {certificate_}
     {n_active_kernels_}
     {kernel_names_}
     {n_iter_}
     {result_}
+    classes_ : array of shape (n_classes,)
+        The labels.
 
     Examples
     --------
@@ -96,21 +96,7 @@ class MKLClassifierCV(MKLClassifier):
         keep_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
-        """Choose C by cross-validation, then solve the problem of all samples.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features), or (n, n, M) for precomputed kernels
-        y : array of shape (n,)
-            Class labels, numbers or strings.
-        sample_weight : array of shape (n,), optional
-            Numbers ≥ 0 that multiply C.
-
-        Returns
-        -------
-        MKLClassifierCV
-            The estimator itself.
-        """
+        """Choose C by cross-validation, then solve the problem of all samples."""
         X, y = self._labelled(X, y)
         self.Cs_ = _values(self.Cs)
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))

@@ -98,11 +98,10 @@ class Chain:
         Parameters
         ----------
         Z : array of shape (…, T)
-            One output, or several.
 
         Returns
         -------
-        array of shape (…, D)
+        array of shape (…, k²)
         """
         pairs = Z[..., :-1] * self.labels + Z[..., 1:]
         return np.sum(pairs[..., None] == np.arange(self.labels**2), axis=-2)
@@ -112,10 +111,8 @@ class Chain:
 
         Parameters
         ----------
-        y : array of shape (T,)
-            The truth.
-        Z : array of shape (…, T)
-            One output, or several.
+        y, Z
+            As in `Structure.delta`.
 
         Returns
         -------
@@ -128,10 +125,8 @@ class Chain:
 
         Parameters
         ----------
-        scores : array of shape (T, k)
-        weights : array of shape (D,)
-        truth : array of shape (T,), or None
-            None: without Δ.
+        scores, weights, truth
+            As in `Structure.argmax`.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, certify
+from mklopt import Problem, certify
 from mklopt.certificates.certificate import (
     best_shrink,
     dual_value,
@@ -19,19 +19,7 @@ from mklopt.formulations import (
     losses_by_name,
 )
 from mklopt.reference.contract_problems import STORE, load, small_cells
-
-
-def random_problem(seed, loss="hinge", formulation=None, C=1.0, n=12, M=3, exact=True):
-    rng = np.random.default_rng(seed)
-    L = rng.normal(size=(M, n, 4))
-    grams = (
-        GramStack.from_factors(np.rint(L * 2**10) / 2**10)
-        if exact
-        else GramStack(L @ L.transpose(0, 2, 1))
-    )
-    score = L[0, :, 0] + 0.3 * rng.normal(size=n)
-    y = np.where(score > np.median(score), 1.0, -1.0)
-    return Problem(grams, y, loss, formulation or GroupLasso(), C)
+from tests.unit.certificates.samples import random_problem
 
 
 @pytest.mark.parametrize("seed", range(4))

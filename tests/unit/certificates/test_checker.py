@@ -15,40 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import mklopt
 from mklopt.certificates import checker, portable
 from mklopt.certificates.checker import Refused, check
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
+from tests.unit.certificates.samples import written
 
 LOSSES = ("hinge", "logistic", "squared", "eps_insensitive")
-SMOOTH = LpNorm(4 / 3)
-
-
-def stack(kind, n=8, M=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, M))
-    if kind == "factors":
-        return mklopt.GramStack.from_factors([X[:, : m + 1] for m in range(M)]), X
-    distances = (X[:, None] - X[None]) ** 2
-    K = np.stack([np.exp(-distances[:, :, m]) for m in range(M)])
-    K[0] = np.outer(X[:, 0], X[:, 0])  # singular: its proof needs a shift
-    return mklopt.GramStack(K), X
-
-
-def solved(kind="gram", loss="hinge", formulation=SMOOTH, C=2.0, **more):
-    grams, X = stack(kind, **more)
-    y = np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0)
-    y[0] = -y[0]
-    if loss in ("squared", "eps_insensitive"):
-        y = y + X[:, 1]
-    problem = mklopt.Problem(grams, y, loss, formulation, C)
-    return mklopt.solve(problem, tol=1e-7)
-
-
-def written(tmp_path, **given):
-    found = solved(**given)
-    found.save_certificate(tmp_path / "file.cert")
-    return found, (tmp_path / "file.cert").read_bytes()
 
 
 def claim_of(content):

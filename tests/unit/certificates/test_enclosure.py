@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, certify
+from mklopt import Problem, certify
 from mklopt.certificates.enclosure import _Products, enclose, finite
 from mklopt.formulations import (
     VSKL,
@@ -20,22 +20,10 @@ from mklopt.formulations import (
     losses_by_name,
 )
 from mklopt.reference.contract_problems import load
+from tests.unit.certificates.samples import random_problem
 
 mpmath.mp.dps = 50
 INF = float("inf")
-
-
-def random_problem(seed, loss="hinge", formulation=None, C=1.0, n=12, M=3, exact=True):
-    rng = np.random.default_rng(seed)
-    L = rng.normal(size=(M, n, 4))
-    grams = (
-        GramStack.from_factors(np.rint(L * 2**10) / 2**10)
-        if exact
-        else GramStack(L @ L.transpose(0, 2, 1))
-    )
-    score = L[0, :, 0] + 0.3 * rng.normal(size=n)
-    y = np.where(score > np.median(score), 1.0, -1.0)
-    return Problem(grams, y, loss, formulation or GroupLasso(), C)
 
 
 def exact_dual(problem, alpha, shrink):

@@ -8,35 +8,15 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, reference
-from mklopt.formulations import VSKL, BlockNorm, Composite
+from mklopt.formulations import BlockNorm, Composite
 from mklopt.formulations.fixed_weights import FixedInside
 from mklopt.formulations.norms import dual_exponent
-from mklopt.reference.contract_problems import GROUPINGS, load
+from mklopt.reference.contract_problems import GROUPINGS
 from mklopt.reference.oracle_program import conic_oracle
 from mklopt.reference.programs import factors
 from mklopt.solvers.steps.simplex_oracle import Oracle
 from tests.problems import silent_groups
-
-INF = float("inf")
-QS = (1.0, 1.5, 2.0, 3.0, INF)
-THREE = GROUPINGS["three"]
-GRAMS, TARGETS = load("twonorm")
-Y = TARGETS["binary"]
-
-
-def problem(q, C=1.0, groups=THREE, grams=GRAMS, y=Y) -> Problem:
-    return Problem(grams, y, "hinge", VSKL(groups, q), C)
-
-
-def oracle(p: Problem, tol=1e-11) -> Oracle:
-    found = Oracle(p, *p.formulation.simplices(p.grams.M))
-    found.machine.tol = found.wanted = tol
-    return found
-
-
-def settle(o: Oracle, lam) -> None:
-    for _ in o.solve(lam):
-        pass
+from tests.unit.solvers.vskl import GRAMS, INF, QS, THREE, Y, oracle, problem, settle
 
 
 def somewhere(o: Oracle, seed=0):
