@@ -150,6 +150,11 @@ class GramStack:
         return str(self._store.storage)
 
     @property
+    def dtype(self) -> np.dtype:
+        """The type of the numbers that are stored: float64, or float32."""
+        return self._store.dtype
+
+    @property
     def factors(self) -> list[Array] | None:
         """The factors L_m of a stack made by `from_factors`; None for any other."""
         if self.storage != "factors":

@@ -52,7 +52,7 @@ class Triangles:
         self.n, self.storage, self.full = n, storage, storage == "full"
         self.starts = rows * (n + 1) if self.full else rows * n - rows * (rows - 1) // 2
         size = n * n if self.full else n * (n + 1) // 2
-        self.P = np.empty((M, size), dtype)
+        self.P, self.dtype = np.empty((M, size), dtype), np.dtype(dtype)
 
     @property
     def cost(self) -> float:
@@ -147,7 +147,7 @@ class Triangles:
 class Factors:
     """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
 
-    storage, remembered = "factors", REMEMBERED
+    storage, remembered, dtype = "factors", REMEMBERED, np.dtype(float)
 
     def __init__(self, factors: Sequence[Array]):
         self.F = np.ascontiguousarray(np.hstack(factors))

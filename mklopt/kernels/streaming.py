@@ -238,7 +238,7 @@ Visit = Callable[[int, slice, slice, Iterator[tuple[int, Array]]], None]
 class Tiles:
     """Kernels by tiles of the upper triangle, with the operations of storage.py."""
 
-    storage, remembered = "lazy", 2
+    storage, remembered, dtype = "lazy", 2, np.dtype(float)
     direction = -1  # of the last sweep
 
     def __init__(self, fitted: FittedKernels, cache: Cache):

@@ -25,7 +25,7 @@ from mklopt.formulations.losses.residual import EpsInsensitive, Squared
 from mklopt.formulations.norms import dual_exponent, norm
 from mklopt.reference import equivalences as maps
 from mklopt.reference.contract_problems import load
-from mklopt.solvers.machines.machine import Machine
+from mklopt.solvers.machines.factory import machine_for
 
 papers.load("kloft2011")  # puts the room on the path
 chunking = importlib.import_module("papers.kloft2011.chunking")
@@ -295,7 +295,7 @@ def test_eq_31_contracts_for_q_below_3():
 
 
 def log_v(p: Problem, theta) -> np.ndarray:
-    machine = Machine(p, None)
+    machine = machine_for(p)
     machine.tol = 1e-12
     machine.solve(theta)
     return np.log(machine.v)

@@ -427,5 +427,4 @@ def kept_rows(grams: Any) -> Array | None:
     small = grams.M * grams.n**2 <= MAX_KEPT and grams.storage in ("packed", "factors")
     if grams.storage != "full" and not small:
         return None
-    K = grams.full().dense()
-    return K if K.dtype == float else None
+    return grams.full().dense() if grams.dtype == float else None

@@ -235,3 +235,10 @@ def test_zero_diagonals_do_not_hide_rounding():
     root = grams.root_diag(shift)[0]
     off = np.abs(grams.dense()[0]) - np.diag(np.diag(grams.dense()[0]))
     assert np.all(off <= np.outer(root, root))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_type_of_stored_numbers(dtype):
+    stack = GramStack(np.eye(3)[None], storage="full", dtype=dtype)
+    assert stack.dtype == dtype and stack.dense().dtype == float
+    assert GramStack.from_factors([np.eye(3)]).dtype == float
