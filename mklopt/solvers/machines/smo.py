@@ -61,20 +61,24 @@ def inner_gap(linear, kink, ridge, low, high, bias, alpha, g):
     return total, b
 
 
-@compiled(FOUND(WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean))
-def pick(g, kink, ridge, alpha, low, high, diag, bias):
-    """i, its direction (1 or −1) and its slope; i = −1: no coordinate can move.
+@compiled(FOUND(WRITTEN, VECTOR, WRITTEN, VECTOR))
+def _steepest(g, kink, alpha, high):
+    """The coordinate with the steepest slope upwards: a loop that stays this short."""
+    best, i = -np.inf, -1
+    for k in range(len(alpha)):
+        if alpha[k] < high[k]:
+            slope = -(g[k] + (kink[k] if alpha[k] >= 0 else -kink[k]))
+            if slope > best:
+                best, i = slope, k
+    return i, 1.0, best
 
-    With a bias: the coordinate with the steepest slope upwards; its partner will move
-    down. Without: the coordinate that gains most by itself.
-    """
-    best, i, way, fall = -np.inf if bias else 0.0, -1, 1.0, 0.0
+
+@compiled(FOUND(WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3))
+def _best_alone(g, kink, ridge, alpha, low, high, diag):
+    """The coordinate that gains most by itself."""
+    gain, i, way, fall = 0.0, -1, 1.0, 0.0
     for k in range(len(alpha)):
         up = -(g[k] + (kink[k] if alpha[k] >= 0 else -kink[k]))
-        if bias:
-            if alpha[k] < high[k] and up > best:
-                best, i, fall = up, k, up
-            continue
         down = g[k] + (kink[k] if alpha[k] > 0 else -kink[k])
         slope, room, side = 0.0, 0.0, 1.0
         if up > 0 and alpha[k] < high[k]:
@@ -85,9 +89,21 @@ def pick(g, kink, ridge, alpha, low, high, diag, bias):
             bend = max(diag[k] + ridge[k], 1e-300)
             t = min(slope / bend, room)
             won = t * (slope - 0.5 * t * bend)
-            if won > best:
-                best, i, way, fall = won, k, side, slope
+            if won > gain:
+                gain, i, way, fall = won, k, side, slope
     return i, way, fall
+
+
+@compiled(FOUND(WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean))
+def pick(g, kink, ridge, alpha, low, high, diag, bias):
+    """i, its direction (1 or −1) and its slope; i = −1: no coordinate can move.
+
+    With a bias: the coordinate with the steepest slope upwards; its partner will move
+    down. Without: the coordinate that gains most by itself.
+    """
+    if bias:
+        return _steepest(g, kink, alpha, high)
+    return _best_alone(g, kink, ridge, alpha, low, high, diag)
 
 
 @compiled(
