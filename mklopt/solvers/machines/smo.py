@@ -223,7 +223,13 @@ def add_rows(K, read, theta, i, j, step, images, g):
     read[0] += 1 if j == i else 2
     for m in range(len(theta)):
         t, first, second, image = theta[m], K[m, i], K[m, j], images[m]
-        for k in range(len(g)):
-            change = step * first[k] if j == i else step * (first[k] - second[k])
-            image[k] += change
-            g[k] += t * change
+        if j == i:  # outside of the loops: inside, it would slow both down
+            for k in range(len(g)):
+                change = step * first[k]
+                image[k] += change
+                g[k] += t * change
+        else:
+            for k in range(len(g)):
+                change = step * (first[k] - second[k])
+                image[k] += change
+                g[k] += t * change
