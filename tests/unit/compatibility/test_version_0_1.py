@@ -31,6 +31,14 @@ NAMES = (
 
 # Every import statement of README and docs of version 0.1.
 DOCUMENTED = """
+import mklopt
+from mklopt import data
+from mklopt import data, kernels
+from mklopt import kernels
+from mklopt import kernels, plots
+from mklopt import rates
+from mklopt.formulations import ElasticNet
+from mklopt.formulations import GroupLasso, Tikhonov
 from mklopt import GramStack, Problem, certify
 from mklopt import checker
 from mklopt import checker, rates
