@@ -11,8 +11,6 @@ says that it is not. reference.envelope_agreement(result) compares ∇W with dif
 of the value that OSQP finds.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from typing import Any

@@ -11,8 +11,6 @@ from stationary, and how well the SVM at d was solved. descent.py solves it.
 `Envelope` is W with its gradient, ∇W = ∇r − ½∂(αᵀKα)/∂d at the α of the SVM (Danskin).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -11,8 +11,6 @@ set of one's own, cost what those above do. Reference: Jain, Vishwanathan and Va
 (2012), section 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

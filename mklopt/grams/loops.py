@@ -5,29 +5,18 @@ compiled with reassociation), and a column in groups of ROWS; strips and groups 
 added strictly in the order written. `chain` of storage.py bounds the error from this.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numba import float32, float64, int64, njit, types, uint64
+from numba import njit, uint64
 
-from ..util.compiled import READ_ONLY, compiled
+from ..util.compiled import compiled
 
 ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
 CHUNK = 2048  # numbers of each of four kernels that stay in the first cache
 CACHED_LENGTH = 1500  # numbers: two vectors of this length fit in the first cache
 ANY_ORDER = {"reassoc", "contract", "nsz"}
-INDEX, FLAT, BLOCKS = int64[::1], float64[::1], float64[:, :, ::1]
-PART = (int64, int64)  # first and last, the part of the work of one thread
 
 
-def _both(*arguments: Any) -> list:
-    """One signature for each type of storage, which is the first argument."""
-    return [types.void(kind[:, ::1], *arguments) for kind in (float64, float32)]
-
-
-@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def combine(P, index, theta, out, first, last):
     """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time."""
     M = len(index)
@@ -50,7 +39,7 @@ def combine(P, index, theta, out, first, last):
             k += 1
 
 
-@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def dots(P, index, w, out, first, last):
     """out[k] = ⟨P[index[k]], w⟩ for first ≤ k < last, four kernels at a time."""
     out[first:last] = 0.0
@@ -116,7 +105,7 @@ def _corner(p, starts, x, t, i):
             t[m] += q * x[j]
 
 
-@compiled(*_both(INDEX, INDEX, BLOCKS, BLOCKS, *PART))
+@compiled()
 def matvec(P, index, starts, A, out, first, last):
     """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
 
@@ -160,7 +149,7 @@ def matvec(P, index, starts, A, out, first, last):
                     y[j] += t[j]
 
 
-@compiled(types.void(FLAT, float64[:, ::1]))
+@compiled()
 def unpack(flat, out):
     """The symmetric matrix `out` of an upper triangle.
 
@@ -178,7 +167,7 @@ def unpack(flat, out):
                 row[i] = out[i, j]
 
 
-@compiled(*_both(INDEX, INDEX, INDEX, BLOCKS))
+@compiled()
 def rows(P, index, starts, which, out):
     """Rows of symmetric matrices from their upper triangles."""
     for k in range(len(index)):
@@ -191,10 +180,7 @@ def rows(P, index, starts, which, out):
                 row[j] = p[starts[i] + j - i]
 
 
-MEASURES = types.UniTuple(float64, 4)
-
-
-@compiled(*[MEASURES(READ_ONLY, t[::1], INDEX, int64) for t in (float64, float32)])
+@compiled()
 def store(K, out, starts, full):
     """Store (K + Kᵀ)/2, and measure in the same pass what validation needs.
 
@@ -222,7 +208,7 @@ def store(K, out, starts, full):
     return top, skew, lowest, nan
 
 
-@compiled(types.void(float64[:, ::1], FLAT))
+@compiled()
 def products(A, out):
     """⟨A, K A⟩ = ⟨upper triangle of K, out⟩: out_ij = 2⟨A_i, A_j⟩, halved at i = j."""
     n, k = A.shape
@@ -236,7 +222,7 @@ def products(A, out):
             place += 1
 
 
-@compiled(types.void(READ_ONLY, FLAT))
+@compiled()
 def fold(S, out):
     """⟨S, K⟩ = ⟨upper triangle of K, out⟩ for symmetric matrices."""
     n = len(S)
@@ -248,9 +234,7 @@ def fold(S, out):
         place += n - i
 
 
-@compiled(
-    types.void(float64[:, ::1], INDEX, INDEX, BLOCKS, BLOCKS, *PART), fastmath=ANY_ORDER
-)
+@compiled(fastmath=ANY_ORDER)
 def through(F, index, ends, A, out, first, last):
     """out[k] = L (Lᵀ A_k) for the factors L of kernels index[first:last]."""
     for k in range(first, last):

@@ -1,7 +1,5 @@
 """The solvers, one file per algorithm. New files are found by scanning the folder."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import pkgutil

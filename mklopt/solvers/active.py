@@ -20,8 +20,6 @@ certificate. So none is missed, and no rule for safe elimination is needed.
 Reference: Chapelle and Rakotomamonjy (2008) for Newton's method in the weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

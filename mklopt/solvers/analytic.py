@@ -18,8 +18,6 @@ instead. Cost per iterate: one combine and one product K_mα with each kernel, t
 one pass of packed storage; the Newton step needs no more.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -27,8 +27,6 @@ for PATIENCE iterates, the next one goes on from the best point. `spicy` takes e
 formulation and loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any

@@ -12,8 +12,6 @@ is not started; the error names the solvers that can.
 `choice` and `positive` are the checks that several solvers share.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import sys

@@ -19,8 +19,6 @@ minimizes a convex function over one of w, λ, g. For s ≥ 2 no such g exists; 
 solves VSKL.
 """
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 

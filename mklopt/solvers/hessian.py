@@ -15,8 +15,6 @@ SVM and the kernels in use no longer change. The paper stops at a predicted decr
 1e-5, which does not even imply a gap of 1e-3; here the certificate decides.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..problem import Problem

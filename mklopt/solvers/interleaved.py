@@ -13,19 +13,15 @@ solved to a tenth of the remaining gap, and more precisely if α does not move: 
 "higher precision, if needed" of section 4.3 of the paper.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64
 
 from ..grams.rows import RowReader
 from ..problem import Problem, quadratic_dual
-from ..util.compiled import STACK, VECTOR, compiled
+from ..util.compiled import compiled
 from .base import Iterate, Steps, solver
 from .machines import smo
-from .machines.smo import FIVE, WRITTEN
 from .start import first_weights
 from .steps.cutting_planes import Cuts
 
@@ -73,12 +69,7 @@ def moves_at_once(M: int, n: int) -> int:
     return max(FEWEST_MOVES, min(n, NUMBERS_AT_ONCE // (M * n)))
 
 
-@compiled(
-    int64(
-        *(STACK, WRITTEN, VECTOR, *FIVE, boolean, WRITTEN, float64[:, ::1], VECTOR),
-        *(float64, int64),
-    )
-)
+@compiled()
 def _moves(
     K, read, theta, linear, kink, ridge, low, high, bias, alpha, images, diag, tol, most
 ):

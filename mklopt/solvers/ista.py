@@ -11,8 +11,6 @@ Guarantee. F(W_t) − F* ≤ L ‖W_0 − W*‖² / (2t), with L the largest con
 backtracking needed; the objective never rises (Beck and Teboulle 2009, theorem 3.1).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..problem import Problem

@@ -11,8 +11,6 @@ Guarantee. The dual rises in every step; the function is strongly concave, so th
 sequence converges to the solution.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any
 

@@ -15,8 +15,6 @@ Guarantee. The sum never rises, so with exact SVM solutions the objective never 
 Near p = 1 the model is good only close to θ; the paper reports problems there.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -27,8 +27,6 @@ iterate (theorem 3.1 item 1; the printed constant is 2/σ)
     min over s ≤ t of G(λ_s) − G* ≤ (B + Σ s_s²‖G'‖∞²/(2σ) + Σ s_sε_s) / Σ s_s
 """
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 

@@ -23,8 +23,6 @@ Stage 1 on separable data makes at most q(2/η + L²)‖v‖² updates, v the se
 least norm with margins 1, and then R ≤ (2 + ηL²)‖v‖ (theorem 4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -12,8 +12,6 @@ Guarantee. W falls in every step, up to the tolerance of the SVM solver; limit p
 are minima.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..problem import Problem

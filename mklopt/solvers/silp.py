@@ -12,8 +12,6 @@ Guarantee. Finite convergence to any accuracy. In practice the weights jump betw
 corners for a long time; it is made for an accuracy of 1e-4.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -14,8 +14,6 @@ Guarantee. J falls in every round. Linear convergence at best; it is made for an
 accuracy of 1e-4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

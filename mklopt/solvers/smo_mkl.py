@@ -11,21 +11,17 @@ Guarantee. The dual rises in every move. The closer p is to 1, the larger the cu
 of the norm, and the smaller the moves.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, types
 
 from ..formulations.norms import block_exponent, dual_exponent
 from ..grams.rows import RowReader
 from ..problem import Problem, quadratic_dual
-from ..util.compiled import STACK, compiled
+from ..util.compiled import compiled
 from .base import Iterate, Steps, solver
 from .interleaved import moves_at_once
 from .machines import smo
-from .machines.smo import FIVE, WRITTEN
 from .start import first_dual, first_weights
 
 
@@ -55,7 +51,7 @@ def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
             return
 
 
-@compiled(types.void(float64[::1], float64, float64[::1]))
+@compiled()
 def _weights(quad, d, theta):
     """θ = (v/‖v‖_d)^{d−2} from v², scaled by the largest."""
     top = 1e-300
@@ -69,7 +65,7 @@ def _weights(quad, d, theta):
         theta[m] = scale * (max(quad[m], 0.0) / top) ** (0.5 * d - 1)
 
 
-@compiled(float64(float64, *[float64[::1]] * 5, float64, float64, float64))
+@compiled()
 def _slope(t, quad, cross, square, trial, theta, d, flat, bend):
     """The derivative along a pair at step t; flat + bend·t is its part without Ω*."""
     for m in range(len(quad)):
@@ -81,7 +77,7 @@ def _slope(t, quad, cross, square, trial, theta, d, flat, bend):
     return total
 
 
-@compiled(float64(float64, float64, *[float64[::1]] * 5, float64, float64, float64))
+@compiled()
 def _search(fall, reach, quad, cross, square, trial, theta, d, flat, bend):
     """The root of the slope in [0, reach], by regula falsi (Illinois).
 
@@ -110,12 +106,7 @@ def _search(fall, reach, quad, cross, square, trial, theta, d, flat, bend):
     return low
 
 
-@compiled(
-    int64(
-        *(STACK, WRITTEN, float64[:, ::1], float64, *FIVE, boolean, WRITTEN),
-        *(float64[:, ::1], int64),
-    )
-)
+@compiled()
 def _moves(
     K, read, columns, d, linear, kink, ridge, low, high, bias, alpha, images, most
 ):

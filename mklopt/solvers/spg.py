@@ -14,8 +14,6 @@ stop="paper" it ends at an absolute gap of 1e-3.
 Guarantee. Every limit point is a minimum. A first-order method, made for a gap of 1e-4.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

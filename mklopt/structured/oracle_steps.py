@@ -16,8 +16,6 @@ Reference: Orabona et al. (2012), algorithms 1 and 2; Lacoste-Julien et al. (201
 Lacoste-Julien and Jaggi (2015) for pairwise steps.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -50,7 +48,7 @@ class Bounds(NamedTuple):
 class State:
     """Outputs with shares of C, and what follows from them: A, a, K_m A, v²."""
 
-    def __init__(self, problem: StructuredProblem):
+    def __init__(self, problem: "StructuredProblem"):
         self.problem, self.scale = problem, 1.0  # true shares are scale · shares
         self.shares: Outputs = [{} for _ in problem.parts]
         self.recompute()

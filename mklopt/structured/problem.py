@@ -23,8 +23,6 @@ that are positive semi-definite. Where outputs are too many, it has none and say
 Reference: Orabona et al. (2012), section 2.1.2; Tsochantaridis et al. (2004).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -26,15 +26,12 @@ is feasible. Without a bias the dual value never falls, except by rounding.
 Reference: Crammer and Singer (2001), section 5 for the block; the rest derived anew.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numba import float64, int64, types
 
 from ...problem import Problem
-from ...util.compiled import READ_ONLY, compiled
+from ...util.compiled import compiled
 from .linear import bordered
 from .machine import MAX_FREE, Free, Machine, Solution, ascend
 
@@ -42,7 +39,6 @@ Array = np.ndarray
 WORTHWHILE = 0.1  # a sample moves if it gains at least this part of the largest gain
 POSITIVE_MASS = 1e-13  # relative to C; a smaller mass is rounding
 STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves of one sample
-TABLE = float64[:, ::1]
 EPS = 2.0**-52
 
 
@@ -227,7 +223,7 @@ class Ascent:
         return self.value
 
 
-@compiled(types.UniTuple(float64, 2)(READ_ONLY, TABLE, TABLE, float64[::1]))
+@compiled()
 def _gains(K, S, mass, gain):
     """The gap and the best gain; `gain` gets what each sample gains by its best pair.
 
@@ -252,7 +248,7 @@ def _gains(K, S, mass, gain):
     return gap, best
 
 
-@compiled(types.void(float64, *[float64[::1]] * 3))
+@compiled()
 def ascent(a, s, m, d):
     """d = argmax ⟨s, d⟩ − ½a‖d‖² over d ≥ −m, Σd = 0: max((s − τ)/a, −m).
 
@@ -281,7 +277,7 @@ def ascent(a, s, m, d):
     d[first] -= left  # rounding; if a = 0, the whole mass
 
 
-@compiled(types.void(READ_ONLY, TABLE, TABLE, int64, *[float64[::1]] * 3))
+@compiled()
 def _move(K, S, mass, i, s, m, d):
     """Give sample i its best masses, and update the scores."""
     k, n = S.shape
@@ -298,7 +294,7 @@ def _move(K, S, mass, i, s, m, d):
                 scores[l] -= change * row[l]
 
 
-@compiled(types.Tuple((int64, float64))(READ_ONLY, TABLE, TABLE, float64, int64))
+@compiled()
 def _climb(K, S, mass, tol, most):
     """Move the samples that gain most, in place; their number and the gap."""
     k, n = S.shape

@@ -1,7 +1,5 @@
 """Which inner solver suits a loss."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...problem import Problem

@@ -10,8 +10,6 @@ formed and factorized. Above, conjugate gradients with a diagonal preconditioner
 only products with K and G.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

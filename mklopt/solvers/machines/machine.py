@@ -15,8 +15,6 @@ One product K_mα with every kernel gives v and everything that the Hessian need
 `keep_products` v costs this product, and the Hessian no further one.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol

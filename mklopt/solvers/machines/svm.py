@@ -15,8 +15,6 @@ Guarantee. `gap` bounds the distance to the optimum: Σ_i C V(f_i + b) + C V*(�
 α_i (f_i + b), each term ≥ 0 by Fenchel and Young, computed at the returned α.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -17,8 +17,6 @@ taken back. A weight moves at most by a factor of e³ beyond the plain step, so 
 kernel that hardly contributes can come back.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

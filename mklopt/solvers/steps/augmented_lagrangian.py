@@ -23,8 +23,6 @@ product K_mΔ for each kernel of the working set serves the whole line search.
 Reference: Suzuki and Tomioka (2009), sections 3.1 to 3.4 and appendix A, for any Ω.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +45,7 @@ class Gammas:
     bias: float
     loss: float
 
-    def scaled(self, factor: float) -> Gammas:
+    def scaled(self, factor: float) -> "Gammas":
         """All of them times a factor."""
         return Gammas(factor * self.kernels, factor * self.bias, factor * self.loss)
 

@@ -9,8 +9,6 @@ program solved again.
 Reference: Sonnenburg et al. (2006); Kloft et al. (2011), section 4.4.1.
 """
 
-from __future__ import annotations
-
 import highspy
 import numpy as np
 

@@ -8,8 +8,6 @@ Guarantee. The dual value with Ω* never falls: the moves raise the dual value a
 but the search on the segment includes both of its ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

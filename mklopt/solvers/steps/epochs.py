@@ -23,8 +23,6 @@ Reference: Orabona, Jie and Caputo (2012), section 3.1; suffix averages are thos
 Rakhlin, Shamir and Sridharan (2012).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -95,7 +93,7 @@ STATE = types.NamedTuple(
 )
 
 
-@compiled(float64(float64[::1], *[float64] * 4, float64[::1]))
+@compiled()
 def _mirror(quad, scale, q, a, c, omega):
     """ω = scale·θ from ‖α/scale‖²; returns ‖w‖_{2,p} = ‖x‖_q."""
     top = 0.0
@@ -189,7 +187,7 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
     tally[SIZE] = size
 
 
-@compiled(types.void(RULE, STATE))
+@compiled()
 def _settle(rule, state):
     """The end of an epoch: W += S_mB − D, and the scale is set to 1.
 

@@ -13,8 +13,6 @@ prox does the same for every loss.
 Reference: Suzuki and Tomioka (2009), sections 3.2 and 3.3.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...problem import Problem

@@ -8,8 +8,6 @@ derivatives in machine.py). θ is concave and J falls, so F is convex:
     ∂F/∂t_m = c − ½ v_m² θ',    ∂²F = θ' J'' θ' + diag(κ v² / (1 + κt)³)
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -10,8 +10,6 @@ support of the last weights, so that near the solution one or two linear systems
 enough. If rounding prevents the end, an interior-point method takes over.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

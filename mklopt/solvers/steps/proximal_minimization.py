@@ -9,8 +9,6 @@ Guarantee. With φ minimized exactly each step is a proximal step: the objective
 rises, and the error falls by a factor of order 1/γ_t.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -38,8 +38,6 @@ J(λ_kθ_j) is convex in the products, and where all θ_j > 0 both are stationar
 same points. E is then positive semi-definite, and the model keeps the first term only.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -28,8 +28,6 @@ bound, and plain spectral steps get ever shorter; in this metric they do not. It
 sets that are products of intervals, such as d ≥ 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 

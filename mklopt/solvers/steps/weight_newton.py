@@ -10,8 +10,6 @@ Guarantee. The value falls in every step, up to the gap of the oracle.
 Reference: Chapelle and Rakotomamonjy (2008).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..base import Steps

@@ -9,8 +9,6 @@ With s > 1, as if α were longer, kernels enter a little early. `active` and `sp
 price in this way. They take v from the product that the certificate needs anyway.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...formulations.base import Formulation
