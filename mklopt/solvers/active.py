@@ -74,8 +74,7 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
     machine = machine_for(problem, None, sharpness, second_order=True)
     if start is not None:
         at = Start.of(problem, start)
-        known = at.certificate
-        theta = at.weights if known is None else weights_of(known)
+        theta = at.weights if at.certificate is None else weights_of(at.certificate)
         alpha = np.zeros(problem.shape) if at.dual is None else at.dual
         certificate = yield Iterate(alpha, theta)
         machine.alpha = certificate.alpha

@@ -33,7 +33,6 @@ from .steps.acceleration import Ahead
     "analytic",
     needs={"reweighted"},
     losses={"machine", "twice_differentiable"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises; limit points are optimal for p > 1",
 )

@@ -47,7 +47,6 @@ PROGRESS = 0.9  # … to this part of its value
 @solver(
     "auto",
     losses={"any"},
-    accuracy=1e-6,
     reference="kloft2011, chapelle2008, suzuki2009",
     guarantee="that of the solver it picks; switches when progress stalls",
 )

@@ -15,7 +15,7 @@ is not started; the error names the solvers that can.
 import inspect
 import math
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -166,9 +166,9 @@ REGISTRY: dict[str, Solver] = {}
 def solver(
     name: str,
     *,
-    needs: set[str] | None = None,
-    losses: set[str] | None = None,
-    bias: set[bool] | None = None,
+    needs: Set[str] = frozenset(),
+    losses: Set[str] = frozenset({"quadratic"}),
+    bias: Set[bool] = frozenset({True, False}),
     accuracy: float | Callable[[Problem], float] = 1e-6,
     reference: str = "",
     guarantee: str = "",
@@ -210,10 +210,9 @@ def solver(
 
     def register(steps: Callable[..., Steps]) -> Solver:
         text = about or sys.modules[steps.__module__].__doc__ or ""
-        traits, kinds = frozenset(needs or ()), frozenset(losses or {"quadratic"})
-        biases = frozenset({True, False} if bias is None else bias)
         words = (reference, guarantee, text.strip().split("\n")[0])
-        REGISTRY[name] = Solver(name, steps, traits, kinds, biases, accuracy, *words)
+        takes = map(frozenset, (needs, losses, bias))
+        REGISTRY[name] = Solver(name, steps, *takes, accuracy, *words)
         return REGISTRY[name]
 
     return register

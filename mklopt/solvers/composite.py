@@ -49,8 +49,7 @@ def composite(problem: Problem, *, start: Any = None) -> Steps:
     across, inside = levels.split(theta)
     for t in count():
         machine.solve(across[levels.owner] * inside)
-        certificate = yield machine.iterate()
-        machine.set_tolerance(certificate)
+        machine.set_tolerance((yield machine.iterate()))
         u = machine.theta * machine.v
         if t % 2 == 0:
             inside = levels.inside(u, inside)

@@ -28,7 +28,6 @@ from .steps.weight_newton import newton
     "hessian",
     needs={"simplex"},
     losses={"machine"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="J falls in every step; quadratic convergence near the solution",
 )

@@ -34,8 +34,6 @@ NUMBERS_AT_ONCE, FEWEST_MOVES = 20_000_000, 20
 @solver(
     "interleaved",
     needs={"ball"},
-    losses={"quadratic"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="limit points are optimal for p > 1",
 )
@@ -77,8 +75,7 @@ def _moves(
     M, n = images.shape
     g = ridge * alpha - linear
     for m in range(M):
-        for k in range(n):
-            g[k] += theta[m] * images[m, k]
+        g += theta[m] * images[m]
     row = np.empty(n)
     for moves in range(most):
         if moves % (n // 2 + 1) == 0:

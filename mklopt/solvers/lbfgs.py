@@ -30,7 +30,6 @@ ENOUGH_DECREASE, ENOUGH_FLATNESS = 1e-4, 0.9  # the weak Wolfe conditions
     needs={"smooth_dual"},
     losses={"squared"},
     bias={False},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the dual rises in every step",
 )

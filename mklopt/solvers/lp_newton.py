@@ -34,7 +34,6 @@ LARGEST_FALL = 0.1  # a step leaves at least this part of every weight
     "lp_newton",
     needs={"ball", "smooth_dual"},
     losses={"machine"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises",
 )

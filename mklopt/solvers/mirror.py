@@ -47,7 +47,6 @@ AVERAGED_EVERY = 5  # iterates between two averages, for "both"
 @solver(
     "mirror",
     needs={"simplices"},
-    losses={"quadratic"},
     accuracy=1e-3,
     reference="aflalo2011",
     guarantee="the best of t iterates is within O(√(log M / t)) of the optimum",

@@ -22,7 +22,6 @@ from .spg import spg
 @solver(
     "pgd",
     needs={"priced"},
-    losses={"quadratic"},
     accuracy=1e-3,
     reference="jain2012",
     guarantee="W falls in every step, up to the tolerance of the SVM solver",

@@ -28,8 +28,6 @@ from .start import first_dual, first_weights
 @solver(
     "smo_mkl",
     needs={"ball", "smooth_dual"},
-    losses={"quadratic"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the dual rises in every move",
 )

@@ -33,7 +33,6 @@ PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0
 @solver(
     "spg",
     needs={"priced"},
-    losses={"quadratic"},
     accuracy=1e-4,
     reference="jain2012",
     guarantee="limit points are optimal",

@@ -16,16 +16,13 @@ Reference: Orabona et al. (2012), algorithms 1 and 2; Lacoste-Julien et al. (201
 Lacoste-Julien and Jaggi (2015) for pairwise steps.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
 from ..certificates.certificate import relative
 from ..formulations.norms import dual_exponent
-
-if TYPE_CHECKING:
-    from .problem import StructuredProblem
 
 Array = np.ndarray
 Output = tuple[int, ...]
@@ -48,7 +45,7 @@ class Bounds(NamedTuple):
 class State:
     """Outputs with shares of C, and what follows from them: A, a, K_m A, v²."""
 
-    def __init__(self, problem: "StructuredProblem"):
+    def __init__(self, problem: Any):  # a StructuredProblem
         self.problem, self.scale = problem, 1.0  # true shares are scale · shares
         self.shares: Outputs = [{} for _ in problem.parts]
         self.recompute()

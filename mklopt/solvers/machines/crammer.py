@@ -61,7 +61,7 @@ class CrammerMachine(Machine):
 
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
         """α on one kernel matrix: block-coordinate ascent and Newton steps."""
-        return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
+        return ascend(Ascent(self.problem, K, self.alpha), len(K), self.tol, budget)
 
     @property
     def free(self) -> Free:
@@ -69,31 +69,14 @@ class CrammerMachine(Machine):
         return free_coordinates(self.problem, self.point)
 
 
-def solve(
-    problem: Problem,
-    K: Array,
-    start: Array | None = None,
-    *,
-    tol: float = 0.0,
-    budget: int | None = None,
-) -> Solution:
-    """Solve the SVM of `problem` with the kernel K, to a gap of tol.
-
-    budget: the largest number of moves; None: what `most_moves` says
-    """
-    margins = problem.loss.margins(problem.y)
-    if margins is None:
-        raise ValueError(f"the dual of {problem.loss.name} is not linear on simplices")
-    return ascend(Ascent(problem, K, margins, start), len(K), tol, budget)
-
-
 class Ascent:
     """Masses (k, n) and their scores Kα + Δ + b."""
 
-    def __init__(self, problem: Problem, K: Array, fixed: Array, start: Array | None):
-        self.problem, self.fixed, self.C = problem, fixed, np.array(problem.costs)
+    def __init__(self, problem: Problem, K: Array, start: Array | None):
+        self.problem, self.C = problem, np.array(problem.costs)
+        self.fixed, self.b = problem.loss.margins(problem.y), np.zeros(problem.shape[1])
         self.turn, self.patient = max(5 * len(K), 1000), problem.bias
-        self.domain, self.b = problem.loss.domain(problem.y), np.zeros(fixed.shape[1])
+        self.domain = problem.loss.domain(problem.y)
         alpha = np.zeros(problem.shape) if start is None else np.array(start)
         self.place(self.domain.restore(alpha, self.C, False))
         self.K, self.rho, self.gap = np.ascontiguousarray(K), 0.0, math.inf
@@ -102,7 +85,7 @@ class Ascent:
             self.K = self.K + self.rho
         self.score()
         if problem.bias:
-            self.raise_bias(self._multipliers(self._free(), self.S.T[None]))
+            self.raise_bias(self._multipliers())
 
     def place(self, alpha: Array) -> None:
         """Take the masses of α, without those that rounding made negative."""
@@ -156,14 +139,11 @@ class Ascent:
         below = np.max(scores, axis=1, keepdims=True) - scores
         return alpha, b, float(np.sum(np.maximum(mass, 0.0) * below))
 
-    def _free(self) -> Free:
-        return free_coordinates(self.problem, self.alpha)
-
-    def _multipliers(self, free: Free, slopes: Array) -> Array:
+    def _multipliers(self) -> Array:
         """The b for which the slopes of free coordinates are nearest to 0."""
-        b = np.zeros(len(self.b))
+        b, free = np.zeros(len(self.b)), free_coordinates(self.problem, self.alpha)
         if free.border is not None and len(free):
-            slope = free.reduced(slopes)[:, 0]
+            slope = free.reduced(self.S.T[None])[:, 0]
             b[:-1] = np.linalg.lstsq(free.border, -slope)[0]
         return b
 
@@ -172,9 +152,9 @@ class Ascent:
 
         Returns their cost: the number of moves that take as long, about `most` at most.
         """
-        cost, short = 0, True
+        cost, short, n = 0, True, len(self.C)
         while short and cost < most:
-            free, n = self._free(), len(self.C)
+            free = free_coordinates(self.problem, self.alpha)
             if not 0 < len(free) <= MAX_FREE:
                 break
             cost += 1 + len(free) ** 3 // (STEP_COST * n) + n

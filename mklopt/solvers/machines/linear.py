@@ -10,7 +10,7 @@ formed and factorized. Above, conjugate gradients with a diagonal preconditioner
 only products with K and G.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,8 +122,14 @@ class System:
         own = D if D.ndim == 1 else np.diagonal(D, axis1=1, axis2=2)
         size = 1.0 if R is None else R**2 if R.ndim == 1 else np.sum(R**2, axis=1)
         spread = np.diag(self.K).reshape(-1, *[1] * (right.ndim - 1))
-        diagonal = diagonal + own + spread * size
-        return _conjugate_gradients(product, right.ravel(), diagonal.ravel())
+        inverse = 1 / np.maximum((diagonal + own + spread * size).ravel(), 1e-300)
+        square, limits = (
+            (right.size,) * 2,
+            {"rtol": ACCURATE, "maxiter": MAX_ITERATIONS},
+        )
+        operator = LinearOperator(square, matvec=product, dtype=float)
+        jacobi = LinearOperator(square, matvec=lambda x: inverse * x, dtype=float)
+        return np.asarray(cg(operator, right.ravel(), M=jacobi, **limits)[0])
 
 
 def _factorized(A: Array, right: Array) -> Array:
@@ -136,13 +142,3 @@ def _factorized(A: Array, right: Array) -> Array:
     values, V = np.linalg.eigh(A)  # negative eigenvalues are replaced by small ones
     values = np.maximum(values, 1e-8 * np.max(np.abs(values)) + 1e-300)
     return np.asarray(V @ ((V.T @ right) / values))
-
-
-def _conjugate_gradients(
-    product: Callable[[Array], Array], right: Array, diagonal: Array
-) -> Array:
-    square, inverse = (len(right), len(right)), 1 / np.maximum(diagonal, 1e-300)
-    operator = LinearOperator(square, matvec=product, dtype=float)
-    jacobi = LinearOperator(square, matvec=lambda x: inverse * x, dtype=float)
-    found, _ = cg(operator, right, rtol=ACCURATE, maxiter=MAX_ITERATIONS, M=jacobi)
-    return np.asarray(found)

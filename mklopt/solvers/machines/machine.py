@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...certificates.certificate import Certificate
+from ...grams.stack import GramStack
 from ...problem import Problem
 from ..base import Iterate
 from .linear import bordered
@@ -145,6 +146,21 @@ def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
         moves += cost
 
 
+def carried(
+    grams: GramStack, alpha: Array, kernels: Array, before: Array, known: Array
+) -> Array:
+    """K_mα of the kernels of a stack: known if they were there before, else computed.
+
+    kernels, before: their numbers in a larger stack, and those of `known`, sorted
+    """
+    products = np.empty((len(kernels), *alpha.shape))
+    old = np.isin(kernels, before)
+    products[old] = known[np.searchsorted(before, kernels[old])]
+    if not np.all(old):
+        products[~old] = grams.subset(~old).matvec(alpha)
+    return products
+
+
 class Machine:
     """An inner solver: solves for one θ after another, each time from the last α.
 
@@ -222,19 +238,7 @@ class Machine:
         self.problem, self.kernels = problem, kernels
         self._forget()
         if known is not None and before is not None:
-            self._products = self._carried(known, before)
-
-    def _carried(self, known: Array, before: Array) -> Array:
-        """K_mα: known for kernels that were there before, computed for new ones."""
-        assert self.kernels is not None
-        products = np.empty((len(self.kernels), *self.problem.shape))
-        places = {m: i for i, m in enumerate(before.tolist())}
-        old = np.array([places.get(m, -1) for m in self.kernels.tolist()])
-        products[old >= 0] = known[old[old >= 0]]
-        if np.any(old < 0):
-            new = self.problem.grams.subset(old < 0)
-            products[old < 0] = new.matvec(self.point)
-        return products
+            self._products = carried(problem.grams, self.point, kernels, before, known)
 
     def _moved(self, alpha: Array) -> Array:
         if self.alpha is None or not np.array_equal(alpha, self.alpha):

@@ -62,16 +62,12 @@ def _towards_the_gradient(problem: Problem, K: Array, alpha: Array, rounds: int)
 
 def _best_between(problem: Problem, old: Array, new: Array) -> Array:
     """The point of a segment with the best dual value after scaling."""
-    middle = 0.5 * (old + new)
-    ends = [problem.grams.quad(point) for point in (old, new, middle)]
-    ends = [
-        square + problem.grams.shift * np.sum(point**2)
-        for square, point in zip(ends, (old, new, middle))
-    ]
-    cross = 2 * ends[2] - 0.5 * (ends[0] + ends[1])
+    grams, points = problem.grams, (old, new, 0.5 * (old + new))
+    first, last, middle = (grams.quad(p) + grams.shift * np.sum(p**2) for p in points)
+    cross = 2 * middle - 0.5 * (first + last)
 
     def minus_dual(t: float) -> float:
-        squares = (1 - t) ** 2 * ends[0] + t**2 * ends[1] + 2 * t * (1 - t) * cross
+        squares = (1 - t) ** 2 * first + t**2 * last + 2 * t * (1 - t) * cross
         v = np.sqrt(np.maximum(squares, 0.0))
         return -best_shrink(problem, old + t * (new - old), v)[1]
 

@@ -155,9 +155,7 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
             tally[PAID] += 0.5 * lam * size * size + cost[i] * value
         if shrink == 0:  # the first step of pegasos multiplies the start by 0
             for m in range(M):
-                for r in range(n):
-                    for j in range(k):
-                        D[m, r, j] -= S[m] * B[r, j]
+                D[m] -= S[m] * B
             B[:] = 0.0
             F[:] = 0.0
             quad[:] = 0.0
@@ -194,22 +192,16 @@ def _settle(rule, state):
     An epoch shrinks the scale to about 1/n. The norms are computed anew.
     """
     B, F, quad, omega, S, D, W, _, _, tally = state
-    M, k, n = F.shape
     scale = tally[SCALE]
-    for m in range(M):
-        for i in range(n):
-            for j in range(k):
-                W[m, i, j] += S[m] * B[i, j] - D[m, i, j]
+    for m in range(len(S)):
+        W[m] += S[m] * B - D[m]
     S[:] = 0.0
     D[:] = 0.0
     B *= scale
     F *= scale
     tally[SCALE] = 1.0
-    for m in range(M):
-        quad[m] = 0.0
-        for j in range(k):
-            for r in range(n):
-                quad[m] += B[r, j] * F[m, j, r]
+    for m in range(len(quad)):
+        quad[m] = np.sum(B.T * F[m])
     tally[SIZE] = _mirror(quad, 1.0, rule.q, rule.a, rule.c, omega)
 
 
@@ -245,14 +237,10 @@ class Descent:
         (self.p, self.a, self.c), self.q = map(float, shape), dual_exponent(shape[0])
         M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))
         self.lam = 1 / float(np.sum(problem.costs))
-        sizes = np.sqrt(np.maximum(problem.grams.diag(), 0.0)).T
-        roots = np.array([norm(size, self.q) for size in sizes])  # ‖ψ(x_i)‖_{2,q}
-        self.samples = Samples(
-            np.array(problem.y, float),
-            np.array(n * self.lam * problem.costs),
-            roots,
-            np.array(problem.grams.diag().T, order="C"),
-        )
+        diag = np.array(problem.grams.diag().T, order="C")
+        roots = [norm(size, self.q) for size in np.sqrt(np.maximum(diag, 0.0))]
+        y, cost = np.array(problem.y, float), np.array(n * self.lam * problem.costs)
+        self.samples = Samples(y, cost, np.array(roots), diag)
         self.rows = kept_rows(problem.grams)
         self.B, self.F = np.zeros((n, k)), np.zeros((M, k, n))
         self.quad, self.omega, self.S = np.zeros((3, M))

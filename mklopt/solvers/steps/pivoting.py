@@ -26,11 +26,9 @@ def minimum(H: Array, slope: Array, theta: Array, owner: Array | None = None) ->
     owner: the simplex that each coordinate belongs to, where there are simplices
     """
     M, q = len(theta), slope - H @ theta
-    if owner is None:
-        E = np.zeros((0, M))
-    else:
-        kept, place = np.unique(owner, return_inverse=True)
-        E = (np.arange(len(kept))[:, None] == place).astype(float)
+    E = np.zeros((0, M))
+    if owner is not None:
+        E = (np.unique(owner)[:, None] == owner).astype(float)
     found = _pivoted(H, q, E, theta > 0)
     return _by_cones(H, q, E, theta) if found is None else found
 

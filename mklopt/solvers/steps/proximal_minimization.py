@@ -110,22 +110,20 @@ def shown_at(lagrangian: Lagrangian, point: Point, steps: int) -> Iterate:
 # ---- the working set -----------------------------------------------------------------
 
 
-def norms(lagrangian: Lagrangian, certificate: Certificate) -> Array:
-    """‖ρ‖_{K_m} for all kernels, from products that the certificate has computed."""
-    return lagrangian.problem.grams.norms(certificate.alpha)
+# ‖ρ‖_{K_m} of all kernels comes from products that the certificate has computed.
 
 
 def promising(lagrangian: Lagrangian, certificate: Certificate) -> Array:
     """The kernels in use, and those that LONGER·ρ would use."""
-    v = LONGER * certificate.shrink * norms(lagrangian, certificate)
-    formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
-    return np.flatnonzero(lagrangian.used | (prices(formulation, v, gamma) > 0))
+    problem, gamma = lagrangian.problem, lagrangian.gammas.kernels
+    v = LONGER * certificate.shrink * problem.grams.norms(certificate.alpha)
+    return np.flatnonzero(lagrangian.used | (prices(problem.formulation, v, gamma) > 0))
 
 
 def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -> Array:
     """The kernels that LONGER·ρ would use, if ρ uses any outside the working set."""
-    v, work = norms(lagrangian, certificate), lagrangian.work
     formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
+    v, work = lagrangian.problem.grams.norms(certificate.alpha), lagrangian.work
     v[work] = point.s / gamma[work]
     late = np.setdiff1d(np.flatnonzero(prices(formulation, v, gamma) > 0), work)
     if len(late) == 0:

@@ -232,8 +232,9 @@ class Oracle:
         least = np.max(v) / SILENT_RATIO
         self.D, self.held = v**2, v <= least
         self.theta = self.outer.dual_weights(np.maximum(v, least))
-        pairs = zip(factors, best.expansion)
-        self.beta = np.stack([_in_range(L, L.T @ beta) for L, beta in pairs])
+        # the shortest β_j with the same w_j = L_jᵀβ_j
+        pairs = ((L.T, L.T @ beta) for L, beta in zip(factors, best.expansion))
+        self.beta = np.stack([np.linalg.lstsq(*p, rcond=1e-12)[0] for p in pairs])
         self.machine.adopt(alpha, self.weights)
         self.found = Start(self.theta, alpha, best.bias, best)
 
@@ -307,8 +308,3 @@ class Oracle:
             return np.zeros_like(E)
         E[self.held] = E[:, self.held] = 0.0
         return np.asarray(0.5 * (E + E.T))
-
-
-def _in_range(L: Array, w: Array) -> Array:
-    """The shortest β with Lᵀβ = w."""
-    return np.asarray(np.linalg.lstsq(L.T, w, rcond=1e-12)[0])

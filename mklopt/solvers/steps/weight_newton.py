@@ -28,8 +28,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
     theta = _clean(theta, oracle)
     yield from oracle.solve(theta)
     while True:
-        certificate = yield oracle.iterate()
-        oracle.set_tolerance(certificate)
+        oracle.set_tolerance((yield oracle.iterate()))
         value, slope, gap = oracle.value, oracle.slope, oracle.gap
         which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
         which = which if len(which) else np.array([np.argmin(slope)])
@@ -48,8 +47,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
             # the true value lies between value and value + gap
             if oracle.value <= value + gap + ENOUGH_DECREASE * t * falls:
                 break
-            certificate = yield oracle.iterate()
-            oracle.set_tolerance(certificate)
+            oracle.set_tolerance((yield oracle.iterate()))
             t *= SHORTER
         theta = trial
 
