@@ -25,9 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..grams.stack import GramStack
-from ..util.arrays import real_array
-
-Array = np.ndarray
+from ..util.arrays import Array, real_array
 
 
 class KernelFamily:

@@ -20,14 +20,12 @@ import numpy as np
 from ..formulations.fixed_weights import FixedWeights
 from ..formulations.group_lasso import GroupLasso
 from ..grams.stack import GramStack
-from ..problem import Problem
+from ..problem import Array, Problem
 from ..reference import equivalences as maps
 from ..solvers.machines import svm
 from ..solvers.steps.spectral_descent import Point
 from .families import Sum
 from .regularizers import Given, Regularizer, SquaredNorm, Total
-
-Array = np.ndarray
 
 
 def nonnegative(d: Array) -> Array:

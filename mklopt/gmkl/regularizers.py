@@ -13,16 +13,13 @@ set of one's own, cost what those above do. Reference: Jain, Vishwanathan and Va
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from ..formulations.base import as_groups, check_partition, check_range, owners
-from ..formulations.norms import INF, norm, norm_gradient
-
-Array = np.ndarray
+from ..formulations.norms import INF, Array, norm, norm_gradient
 
 
 @dataclass(frozen=True)
@@ -154,15 +151,10 @@ class MixedNorm(Regularizer):
         """Raise ValueError where the groups do not fit M parameters."""
         check_partition(self.groups, M, "MixedNorm")
 
-    @cached_property
-    def owner(self) -> Array:
-        """The group of each parameter."""
-        return owners(self.groups)
-
     def _sums(self, d: Array) -> Array:
         """‖d_j‖_r of every group, relative to the largest: nothing overflows."""
         top = float(np.max(np.abs(d), initial=0.0)) or 1.0
-        powers = np.bincount(self.owner, (np.abs(d) / top) ** self.r)
+        powers = np.bincount(owners(self.groups), (np.abs(d) / top) ** self.r)
         return np.asarray(top * powers ** (1 / self.r))
 
     def value(self, d: Array) -> float:
@@ -171,10 +163,10 @@ class MixedNorm(Regularizer):
 
     def gradient(self, d: Array) -> Array:
         """∇r(d), (M,)."""
-        sums = self._sums(d)
-        own = np.where(sums > 0, sums, 1.0)[self.owner]
+        sums, owner = self._sums(d), owners(self.groups)
+        own = np.where(sums > 0, sums, 1.0)[owner]
         inner = (np.abs(d) / own) ** (self.r - 1)  # 1 for r = 1, also in empty groups
-        return self.weight * _slope(sums, self.s)[self.owner] * inner * signs(d)
+        return self.weight * _slope(sums, self.s)[owner] * inner * signs(d)
 
 
 @dataclass(frozen=True)

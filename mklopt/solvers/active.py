@@ -28,7 +28,7 @@ import numpy as np
 from ..certificates.certificate import Certificate
 from ..formulations.base import Groups
 from ..problem import Problem
-from .base import Iterate, Steps, certify_iterate, solver
+from .base import Array, Iterate, Steps, certify_iterate, solver
 from .machines.factory import machine_for
 from .machines.machine import Machine
 from .start import Start, weights_of
@@ -37,7 +37,6 @@ from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 from .steps.working_set import at_most, prices, restricted
 
-Array = np.ndarray
 # The first working set: a quarter of the kernels, but not fewer and not more than this.
 FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
 # On an orthant the size of the first weights is unknown. A good size makes predictions

@@ -27,11 +27,9 @@ import numpy as np
 from ..formulations.base import owners
 from ..formulations.norms import norm
 from ..problem import Problem
-from .base import Steps, solver
+from .base import Array, Steps, solver
 from .machines.factory import machine_for
 from .start import first_weights
-
-Array = np.ndarray
 
 
 @solver(

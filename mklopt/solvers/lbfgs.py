@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..problem import Problem
-from .base import Iterate, Steps, solver
+from .base import Array, Iterate, Steps, solver
 from .start import first_dual, first_weights
 
-Array = np.ndarray
 MAX_BISECTIONS = 40  # of one line search
 ENOUGH_DECREASE, ENOUGH_FLATNESS = 1e-4, 0.9  # the weak Wolfe conditions
 

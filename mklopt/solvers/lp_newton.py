@@ -21,11 +21,10 @@ import numpy as np
 
 from ..formulations.norms import norm
 from ..problem import Problem
-from .base import Steps, solver
+from .base import Array, Steps, solver
 from .machines.factory import machine_for
 from .start import first_weights
 
-Array = np.ndarray
 MAX_HALVINGS = 40  # of one Newton step
 LARGEST_FALL = 0.1  # a step leaves at least this part of every weight
 

@@ -34,12 +34,11 @@ import numpy as np
 
 from ..formulations.norms import dual_exponent
 from ..problem import Problem, quadratic_dual
-from .base import Iterate, Steps, choice, positive, solver
+from .base import Array, Iterate, Steps, choice, positive, solver
 from .start import first_weights
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 
-Array = np.ndarray
 POLISHED_GAP = 1e-3  # the relative gap at which polishing begins
 AVERAGED_EVERY = 5  # iterates between two averages, for "both"
 

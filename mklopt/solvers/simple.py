@@ -21,12 +21,11 @@ import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Iterate, Steps, solver
+from .base import Array, Iterate, Steps, solver
 from .machines.factory import machine_for
 from .machines.machine import Machine
 from .start import first_weights
 
-Array = np.ndarray
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 MAX_SECTIONS = 20  # of one golden-section search
 PRECISION = 0.002  # of its step, relative to the step
@@ -118,7 +117,7 @@ def golden_section(
         best = min(values, key=lambda t: values[t])
         if best > 0 and high - low < PRECISION * best:
             break
-    return min(values, key=lambda t: values[t])
+    return best
 
 
 def descent(theta: Array, slope: Array, base: int) -> Array:

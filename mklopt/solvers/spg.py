@@ -20,12 +20,11 @@ import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Steps, choice, positive, solver
+from .base import Array, Steps, choice, positive, solver
 from .machines.factory import machine_for
 from .start import first_weights
 from .steps.spectral_descent import descend
 
-Array = np.ndarray
 PAPER_GAP = 1e-3  # the gap at which the paper stops
 PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0)
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate
-from ..problem import Problem, quadratic_dual
+from ..problem import Array, Problem, quadratic_dual
 
-Array = np.ndarray
 SMALLEST_SHARE = 1e-4  # first weights, relative to the largest: 0 would stay 0 for ever
 
 

@@ -22,9 +22,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ..certificates.certificate import relative
-from ..formulations.norms import dual_exponent
+from ..formulations.norms import Array, dual_exponent
 
-Array = np.ndarray
 Output = tuple[int, ...]
 Outputs = list[dict[Output, float]]  # π_i; what is left of 1 is on the truth
 Difference = tuple[Array, Array, float]  # of labels (T, k), of g (D,), and Δ

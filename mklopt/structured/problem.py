@@ -31,11 +31,9 @@ import numpy as np
 
 from ..formulations.block_norm import BlockNorm
 from ..grams.stack import GramStack
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array
 from .chains import Structure
 from .oracle_steps import Bounds, Difference, Output, Outputs, State, obscure, pairwise
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

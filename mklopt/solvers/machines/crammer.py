@@ -33,9 +33,8 @@ import numpy as np
 from ...problem import Problem
 from ...util.compiled import compiled
 from .linear import bordered
-from .machine import MAX_FREE, Free, Machine, Solution, ascend
+from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend
 
-Array = np.ndarray
 WORTHWHILE = 0.1  # a sample moves if it gains at least this part of the largest gain
 POSITIVE_MASS = 1e-13  # relative to C; a smaller mass is rounding
 STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves of one sample

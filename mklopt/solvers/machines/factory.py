@@ -1,14 +1,10 @@
 """Which inner solver suits a loss."""
 
-import numpy as np
-
 from ...problem import Problem
 from .crammer import CrammerMachine
-from .machine import Machine
+from .machine import Array, Machine
 from .smooth import SmoothMachine
 from .svm import SVMMachine
-
-Array = np.ndarray
 
 
 def dual_machine(problem: Problem) -> type[Machine] | None:

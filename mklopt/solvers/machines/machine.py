@@ -24,10 +24,9 @@ import numpy as np
 from ...certificates.certificate import Certificate
 from ...grams.stack import GramStack
 from ...problem import Problem
-from ..base import Iterate
+from ..base import Array, Iterate
 from .linear import bordered
 
-Array = np.ndarray
 IDLE_ROUNDS = 10  # after so many rounds without progress a small gap is rounding
 MAX_FREE = 3000  # Newton steps are made on at most so many free coordinates
 # The moves of one solve, and the numbers that they may read: less than a second.

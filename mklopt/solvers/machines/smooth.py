@@ -27,9 +27,8 @@ import numpy as np
 import scipy.linalg
 
 from ...util.compiled import compiled
-from .machine import Machine
+from .machine import Array, Machine
 
-Array = np.ndarray
 MAX_NEWTON_STEPS = 30  # of one solve
 MAX_EVALUATIONS = 20  # of one line search
 FLAT_SLOPE = 0.1  # a line search ends at this part of the first slope

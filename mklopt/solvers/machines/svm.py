@@ -22,10 +22,9 @@ import numpy as np
 from ...formulations.losses.base import Quadratic
 from ...problem import Problem, quadratic_dual
 from .linear import bordered
-from .machine import MAX_FREE, Free, Machine, Solution, ascend
+from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend
 from .smo import smo
 
-Array = np.ndarray
 ON_BOUND = 1e-7  # α_i this near to a bound counts as on it; relative to the largest |α|
 FEWEST_STEPS = 3  # Newton steps that are made whatever they cost
 STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves

@@ -30,10 +30,9 @@ import numpy as np
 
 from ...problem import Problem
 from ..machines.linear import System
-from ..machines.machine import carried
+from ..machines.machine import Array, carried
 from .loss_terms import smoothed
 
-Array = np.ndarray
 ARMIJO = 0.1  # the part of the predicted decrease that a Newton step must reach
 MAX_HALVINGS = 50  # of one Newton step
 

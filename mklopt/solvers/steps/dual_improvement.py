@@ -15,10 +15,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ...certificates.certificate import best_shrink
-from ...problem import Problem
+from ...problem import Array, Problem
 from ..machines.factory import dual_machine
 
-Array = np.ndarray
 MAX_EVALUATIONS = 20  # of one search on a segment
 
 

@@ -35,11 +35,10 @@ from ...formulations.losses.pointwise import SIGNATURE
 from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
 from ...util.compiled import STACK, compiled
-from ..base import Iterate, Steps, choice
+from ..base import Array, Iterate, Steps, choice
 from ..start import first_coefficients
 from .dual_improvement import improve as improved
 
-Array = np.ndarray
 ITERATES = ("last", "average", "suffix")
 MULTIPLES = 2.0 ** -np.arange(8)  # of a dual candidate that are tried
 MAX_KEPT = 2**27  # numbers that may be stored in full: 1 GB

@@ -14,10 +14,8 @@ import numpy as np
 
 from ...certificates.certificate import Certificate
 from ...problem import Problem
-from ..base import Iterate, Steps
+from ..base import Array, Iterate, Steps
 from ..machines.machine import Machine
-
-Array = np.ndarray
 
 
 class Orthant:

@@ -15,12 +15,11 @@ import numpy as np
 
 from ...certificates.certificate import Certificate
 from ...problem import Problem
-from ..base import Iterate, Steps, choice
+from ..base import Array, Iterate, Steps, choice
 from ..start import first_coefficients
 from .augmented_lagrangian import Gammas, Lagrangian, Point
 from .working_set import prices
 
-Array = np.ndarray
 MAX_NEWTON_STEPS = 50  # for one proximal step
 TOLERATED_RISE = 0.1  # by how much a step may raise the objective, relative to the gap
 SHOWN_EVERY = 10  # an unfinished proximal step is yielded after so many Newton steps

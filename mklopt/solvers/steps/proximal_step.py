@@ -22,9 +22,8 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from ...problem import Problem
-from ..base import Iterate, choice
+from ..base import Array, Iterate, choice
 
-Array = np.ndarray
 CERTIFIED_EVERY = 20  # steps between certificates: ten passes over packed kernels
 FIRST_L = 1 / 64  # of the bound: where backtracking begins
 SMALL = 20  # samples up to which all eigenvalues are computed, instead of one

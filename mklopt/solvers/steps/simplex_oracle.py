@@ -49,13 +49,12 @@ from ...formulations.fixed_weights import FixedInside
 from ...grams.psd import root
 from ...grams.stack import GramStack
 from ...problem import Problem
-from ..base import Iterate, Steps, certify_iterate
+from ..base import Array, Iterate, Steps, certify_iterate
 from ..machines.factory import machine_for
 from ..machines.machine import Machine
 from ..start import Start
 from .proximal_minimization import proximal_minimization
 
-Array = np.ndarray
 MAX_ROUNDS = 500  # rounds for one λ
 MAX_ROUNDS_SILENT = 50  # rounds for q = ∞; then proximal minimization takes over
 SHOWN_EVERY = 10  # its Newton steps between two iterates that are yielded

@@ -12,12 +12,11 @@ Reference: Chapelle and Rakotomamonjy (2008).
 
 import numpy as np
 
-from ..base import Steps
+from ..base import Array, Steps
 from .orthant_oracle import Orthant
 from .pivoting import minimum
 from .simplex_oracle import Oracle
 
-Array = np.ndarray
 ZERO_WEIGHT = 1e-10  # relative to the largest weight or the sum in its simplex
 RIDGE = 1e-9  # added to the model, relative to its mean diagonal entry
 MAX_TRIALS, SHORTER, ENOUGH_DECREASE = 30, 0.3, 1e-4  # of one line search

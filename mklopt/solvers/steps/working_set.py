@@ -13,9 +13,7 @@ import numpy as np
 
 from ...formulations.base import Formulation
 from ...formulations.restricted import Restricted
-from ...problem import Problem
-
-Array = np.ndarray
+from ...problem import Array, Problem
 
 
 def prices(
