@@ -257,7 +257,7 @@ def _judged(
     d: Array,
     cut: bool,
     tol: float,
-) -> tuple:
+) -> tuple[str, str, Array, Array, Any, float, float, Any, Array]:
     """The status that a point earns with its SVM solved to rounding, and the rest."""
     status, message = ended
     envelope = Envelope(problem, tune=False)

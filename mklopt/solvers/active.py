@@ -177,19 +177,15 @@ def newton_inside(
         oracle: Any = Orthant(part, machine)
         x = oracle.of_weights(theta)
     else:
+        # θ_k = λ_kθ_j: λ is known up to a factor per group; the oracle gets the θ_j
         oracle = Oracle(part, *simplices(part), machine=machine)
-        x = _on_simplices(oracle, theta)
+        sums = oracle.sums(theta)
+        if np.all(sums > 0):
+            oracle.theta = sums
+        x = np.where(sums[oracle.owner] > 0, theta, 1.0)
     if certificate is not None:
         oracle.set_tolerance(certificate)
     return newton(oracle, x)
-
-
-def _on_simplices(oracle: Oracle, theta: Array) -> Array:
-    """λ of θ_k = λ_kθ_j, up to a factor per group; the oracle gets the θ_j."""
-    sums = oracle.sums(theta)
-    if np.all(sums > 0):
-        oracle.theta = sums
-    return np.where(sums[oracle.owner] > 0, theta, 1.0)
 
 
 def simplices(problem: Problem) -> tuple[Groups, float]:

@@ -211,7 +211,7 @@ def solver(
     def register(steps: Callable[..., Steps]) -> Solver:
         text = about or sys.modules[steps.__module__].__doc__ or ""
         words = (reference, guarantee, text.strip().split("\n")[0])
-        takes = map(frozenset, (needs, losses, bias))
+        takes = (frozenset(needs), frozenset(losses), frozenset(bias))
         REGISTRY[name] = Solver(name, steps, *takes, accuracy, *words)
         return REGISTRY[name]
 

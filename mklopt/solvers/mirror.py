@@ -66,13 +66,12 @@ def mirror(
     """
     choice("step", step, ("gradient", "lipschitz"))
     choice("iterate", iterate, ("last", "average", "both"))
-    A, L = positive("scale", scale, finite=True), 0.0
+    A = positive("scale", scale, finite=True)
+    L = lipschitz(problem) if step == "lipschitz" else 0.0
     theta, alpha = first_weights(problem, start)
     groups, q = problem.formulation.simplices(problem.grams.M)
     oracle, mean = Oracle(problem, groups, q, alpha), Average(problem)
     size, before = float(np.sqrt(np.prod(width(oracle)))), np.inf
-    if step == "lipschitz":
-        L = lipschitz(problem)
     lam = theta / oracle.sums(theta)[oracle.owner]
     for t in count(1):
         yield from oracle.solve(lam)

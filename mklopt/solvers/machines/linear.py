@@ -11,8 +11,7 @@ only products with K and G.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -73,8 +72,7 @@ def per_sample(R: Array | None, x: Array, transposed: bool = False) -> Array:
     return np.einsum("iba,ib->ia" if transposed else "iab,ib->ia", R, x)
 
 
-@dataclass(frozen=True)
-class System:
+class System(NamedTuple):
     """A = K ⊗ I_k + G N Gᵀ by its parts."""
 
     K: Array  # (n, n)

@@ -23,8 +23,7 @@ product K_mΔ for each kernel of the working set serves the whole line search.
 Reference: Suzuki and Tomioka (2009), sections 3.1 to 3.4 and appendix A, for any Ω.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +36,7 @@ ARMIJO = 0.1  # the part of the predicted decrease that a Newton step must reach
 MAX_HALVINGS = 50  # of one Newton step
 
 
-@dataclass
-class Gammas:
+class Gammas(NamedTuple):
     """One number for each kind of variable: kernels (M,), bias, predictions."""
 
     kernels: Array
@@ -47,11 +45,10 @@ class Gammas:
 
     def scaled(self, factor: float) -> "Gammas":
         """All of them times a factor."""
-        return Gammas(factor * self.kernels, factor * self.bias, factor * self.loss)
+        return Gammas(*(factor * gamma for gamma in self))
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """φ at one ρ. Arrays have one entry per kernel of the working set."""
 
     rho: Array

@@ -68,12 +68,9 @@ def _on_support(
     H: Array, q: Array, E: Array, support: Array
 ) -> tuple[Array, Array] | None:
     """z on the support, 0 elsewhere, and the multipliers y of z ≥ 0."""
-    F, J = np.flatnonzero(support), len(E)
-    z = np.zeros(len(q))
-    system = np.zeros((len(F) + J, len(F) + J))
-    system[: len(F), : len(F)] = H[np.ix_(F, F)]
-    system[: len(F), len(F) :] = E[:, F].T
-    system[len(F) :, : len(F)] = E[:, F]
+    F, J, z = np.flatnonzero(support), len(E), np.zeros(len(q))
+    sums = E[:, F]
+    system = np.block([[H[np.ix_(F, F)], sums.T], [sums, np.zeros((J, J))]])
     try:
         found = np.linalg.solve(system, np.append(-q[F], np.ones(J)))
     except np.linalg.LinAlgError:

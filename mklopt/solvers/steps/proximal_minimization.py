@@ -164,12 +164,9 @@ def raised(
         more = growth * gamma if multiply else gamma + SUMMAND * unit
         return np.maximum(gamma, np.minimum(more, LARGEST_GAMMA * top))
 
-    now, theta = lagrangian.gammas, _largest_weight(lagrangian, certificate)
-    return Gammas(
-        up(now.kernels, grows[0], unit.kernels, theta or unit.bias),
-        float(up(now.bias, grows[1], unit.bias, unit.bias)),
-        float(up(now.loss, grows[2], unit.loss, unit.loss)),
-    )
+    theta = _largest_weight(lagrangian, certificate)
+    tops = (theta or unit.bias, unit.bias, unit.loss)
+    return Gammas(*map(up, lagrangian.gammas, grows, unit, tops))
 
 
 def _largest_weight(lagrangian: Lagrangian, certificate: Certificate) -> float:

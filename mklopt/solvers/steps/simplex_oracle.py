@@ -258,8 +258,7 @@ class Oracle:
         E = self._bend()
         used = np.union1d(which, np.flatnonzero(self.lam))
         images = machine.products_of(used)
-        groups = np.zeros((len(used), len(E)))
-        groups[np.arange(len(used)), self.owner[used]] = self.lam[used]
+        groups = self.lam[used, None] * np.eye(len(E))[self.owner[used]]
         c = images @ groups
         own = images[:, np.searchsorted(used, which)]
         B = self.theta[owner] * own + (c @ E)[:, owner] * squares
@@ -290,8 +289,8 @@ class Oracle:
         lam[which] += step
         used = np.flatnonzero(lam)
         squares = np.zeros(len(lam))
-        squares[used] = self.machine.v[used] ** 2
-        squares[used] += 2 * (move @ self.machine.products_of(used))
+        cross = move @ self.machine.products_of(used)
+        squares[used] = self.machine.v[used] ** 2 + 2 * cross
         D = np.maximum(self.sums(lam * squares), 0.1 * self.D)
         theta = self.outer.reweight(self.theta, np.sqrt(D))
         self.theta = np.where(self.held, self.theta, theta)

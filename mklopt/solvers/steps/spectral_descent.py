@@ -119,8 +119,7 @@ def descend(
             continue
         bend = objective.gradient()
         if spectral:
-            moved = (trial - d, bend - slope)
-            length = spectral_length(*moved, scale, length, longest)
+            length = spectral_length(trial - d, bend - slope, scale, length, longest)
         elif remember:
             length *= 2.0 if trials == 1 else t
         average.add(new, gain=(value - new) / max(t * point.falls, 1e-300))

@@ -35,6 +35,4 @@ def restricted(problem: Problem, kernels: Array) -> Problem:
 
 def at_most(values: Array, count: int) -> Array:
     """The largest `count` of some values ≥ 0, the others set to 0."""
-    if np.count_nonzero(values) <= count:
-        return values
-    return np.where(values < np.sort(values)[-count], 0.0, values)
+    return np.where(values < np.sort(values)[-count:][0], 0.0, values)
