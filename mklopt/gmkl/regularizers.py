@@ -20,6 +20,7 @@ import scipy.linalg
 
 from ..formulations.base import as_groups, check_partition, check_range, owners
 from ..formulations.norms import INF, Array, norm, norm_gradient
+from ..solvers.base import positive
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,7 @@ class Regularizer:
     weight: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        number = isinstance(self.weight, int | float | np.integer | np.floating)
-        if not number or not 0 < self.weight < INF:
-            raise ValueError(
-                f"{type(self).__name__}: weight = {self.weight!r}; give a finite "
-                "number > 0, or W(d) has no minimum"
-            )
+        positive(f"{type(self).__name__}: weight", self.weight, finite=True)
 
     def value(self, d: Array) -> float:
         """r(d).

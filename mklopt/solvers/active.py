@@ -65,7 +65,7 @@ def promised(problem: Problem) -> float:
     reference="chapelle2008",
     guarantee="the problem of the working set is the whole problem at the end",
 )
-def active(problem: Problem, *, start: Any = None) -> Steps:
+def active(problem: Problem, *, start: object = None) -> Steps:
     """Working sets of kernels, and Newton's method in their weights."""
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
     smooth = problem.loss.twice_differentiable

@@ -18,8 +18,6 @@ instead. Cost per iterate: one combine and one product K_mα with each kernel, t
 one pass of packed storage; the Newton step needs no more.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..problem import Problem
@@ -37,7 +35,7 @@ from .steps.acceleration import Ahead
     guarantee="the objective never rises; limit points are optimal for p > 1",
 )
 def analytic(
-    problem: Problem, *, start: Any = None, accelerate: str | None = "newton"
+    problem: Problem, *, start: object = None, accelerate: str | None = "newton"
 ) -> Steps:
     """Inner problem and analytic step in turn.
 

@@ -50,7 +50,7 @@ PROGRESS = 0.9  # … to this part of its value
     reference="kloft2011, chapelle2008, suzuki2009",
     guarantee="that of the solver it picks; switches when progress stalls",
 )
-def auto(problem: Problem, *, start: Any = None) -> Steps:
+def auto(problem: Problem, *, start: object = None) -> Steps:
     """The solver that the traits allow, and others if it fails."""
     for method, why in plan(problem):
         ended = yield from followed(method.steps(problem, start=start), why)

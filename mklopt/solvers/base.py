@@ -13,7 +13,6 @@ is not started; the error names the solvers that can.
 """
 
 import inspect
-import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Set
 from dataclasses import dataclass, field
@@ -220,7 +219,7 @@ def solver(
 
 def up_to_C(largest: float, accuracy: float) -> Callable[[Problem], float]:
     """A promise for well-conditioned problems: those without a larger C."""
-    return lambda problem: accuracy if np.max(problem.costs) <= largest else math.inf
+    return lambda problem: accuracy if np.max(problem.costs) <= largest else np.inf
 
 
 # ---- checks that several solvers share -----------------------------------------------
@@ -239,7 +238,7 @@ def positive(name: str, given: Any, finite: bool = False) -> float:
     """The given number if it is positive; else an error."""
     number = isinstance(given, int | float | np.integer | np.floating)
     number = number and not isinstance(given, bool)
-    if not number or not given > 0 or (finite and given == math.inf):
+    if not number or not given > 0 or (finite and given == np.inf):
         kind = "finite positive" if finite else "positive"
         raise ValueError(f"{name} = {given!r}; give a {kind} number")
     return float(given)

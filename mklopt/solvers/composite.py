@@ -40,7 +40,7 @@ from .start import first_weights
     reference="aflalo2011",
     guarantee="the objective never rises",
 )
-def composite(problem: Problem, *, start: Any = None) -> Steps:
+def composite(problem: Problem, *, start: object = None) -> Steps:
     """The two levels of weights in turn."""
     theta, alpha = first_weights(problem, start)
     machine, levels = machine_for(problem, alpha), Levels(problem.formulation)

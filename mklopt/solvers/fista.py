@@ -11,9 +11,6 @@ convergence is linear where the objective is strongly convex near the solution.
 Guarantee. F(W_t) − F* ≤ 2L ‖W_0 − W*‖² / (t + 1)² without restarts.
 """
 
-import math
-from typing import Any
-
 import numpy as np
 
 from ..problem import Problem
@@ -32,7 +29,7 @@ from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
 def fista(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     backtracking: bool = True,
     restart: bool = True,
 ) -> Steps:
@@ -52,6 +49,6 @@ def fista(
             if restart and uphill:
                 Y, a = new, 1.0
             else:
-                longer = 0.5 * (1 + math.sqrt(1 + 4 * a * a))
+                longer = 0.5 * (1 + np.sqrt(1 + 4 * a * a))
                 Y, a = new + (a - 1) / longer * (new - W), longer
             W = new

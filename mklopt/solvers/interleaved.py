@@ -13,8 +13,6 @@ solved to a tenth of the remaining gap, and more precisely if α does not move: 
 "higher precision, if needed" of section 4.3 of the paper.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..grams.rows import RowReader
@@ -37,7 +35,7 @@ NUMBERS_AT_ONCE, FEWEST_MOVES = 20_000_000, 20
     reference="kloft2011",
     guarantee="limit points are optimal for p > 1",
 )
-def interleaved(problem: Problem, *, start: Any = None) -> Steps:
+def interleaved(problem: Problem, *, start: object = None) -> Steps:
     """Moves of SMO, and a step in the weights after some of them."""
     reader, grams = RowReader(problem.grams), problem.grams
     dual = quadratic_dual(problem)

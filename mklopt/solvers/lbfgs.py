@@ -12,7 +12,6 @@ sequence converges to the solution.
 """
 
 from collections import deque
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ ENOUGH_DECREASE, ENOUGH_FLATNESS = 1e-4, 0.9  # the weak Wolfe conditions
     reference="kloft2011",
     guarantee="the dual rises in every step",
 )
-def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
+def lbfgs(problem: Problem, *, start: object = None, memory: int = 20) -> Steps:
     """L-BFGS on the dual; memory: the number of steps that are kept."""
     grams, formulation = problem.grams, problem.formulation
     y, C = problem.y, problem.costs

@@ -15,8 +15,6 @@ Guarantee. The sum never rises, so with exact SVM solutions the objective never 
 Near p = 1 the model is good only close to θ; the paper reports problems there.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..formulations.norms import norm
@@ -36,7 +34,7 @@ LARGEST_FALL = 0.1  # a step leaves at least this part of every weight
     reference="kloft2011",
     guarantee="the objective never rises",
 )
-def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
+def lp_newton(problem: Problem, *, start: object = None, steps: int = 10) -> Steps:
     """Inner problem and Newton steps in θ in turn; steps: Newton steps per SVM."""
     p = problem.formulation.ball
     theta, alpha = first_weights(problem, start)

@@ -53,7 +53,7 @@ AVERAGED_EVERY = 5  # iterates between two averages, for "both"
 def mirror(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     step: str = "gradient",
     scale: float = 5.0,
     iterate: str = "both",

@@ -12,8 +12,6 @@ Guarantee. W falls in every step, up to the tolerance of the SVM solver; limit p
 are minima.
 """
 
-from typing import Any
-
 from ..problem import Problem
 from .base import Steps, solver
 from .spg import spg
@@ -29,7 +27,7 @@ from .spg import spg
 def pgd(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     remember: bool = False,
     stop: str | None = None,
 ) -> Steps:

@@ -15,7 +15,6 @@ accuracy of 1e-4.
 """
 
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ PRECISION = 0.002  # of its step, relative to the step
     reference="kloft2011",
     guarantee="J falls in every round",
 )
-def simple(problem: Problem, *, start: Any = None) -> Steps:
+def simple(problem: Problem, *, start: object = None) -> Steps:
     """Reduced gradient descent on the simplex."""
     theta, alpha = first_weights(problem, start)
     theta = theta / np.sum(theta)

@@ -11,8 +11,6 @@ Guarantee. The dual rises in every move. The closer p is to 1, the larger the cu
 of the norm, and the smaller the moves.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..formulations.norms import block_exponent, dual_exponent
@@ -31,7 +29,7 @@ from .start import first_dual, first_weights
     reference="kloft2011",
     guarantee="the dual rises in every move",
 )
-def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
+def smo_mkl(problem: Problem, *, start: object = None) -> Steps:
     """Moves of SMO on the dual with Ω*."""
     grams, formulation = problem.grams, problem.formulation
     reader, dual = RowReader(grams), quadratic_dual(problem)

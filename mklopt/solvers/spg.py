@@ -39,7 +39,7 @@ PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0
 def spg(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     spectral: bool = True,
     nonmonotone: bool = True,
     tune: bool = True,

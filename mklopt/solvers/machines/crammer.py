@@ -26,8 +26,6 @@ is feasible. Without a bias the dual value never falls, except by rounding.
 Reference: Crammer and Singer (2001), section 5 for the block; the rest derived anew.
 """
 
-import math
-
 import numpy as np
 
 from ...problem import Problem
@@ -78,7 +76,7 @@ class Ascent:
         self.domain = problem.loss.domain(problem.y)
         alpha = np.zeros(problem.shape) if start is None else np.array(start)
         self.place(self.domain.restore(alpha, self.C, False))
-        self.K, self.rho, self.gap = np.ascontiguousarray(K), 0.0, math.inf
+        self.K, self.rho, self.gap = np.ascontiguousarray(K), 0.0, np.inf
         if problem.bias:
             self.rho = max(float(np.mean(np.diag(K))), 1 / float(np.sum(self.C)))
             self.K = self.K + self.rho

@@ -10,7 +10,6 @@ formed and factorized. Above, conjugate gradients with a diagonal preconditioner
 only products with K and G.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +46,7 @@ def bordered(
     return np.asarray(step - across @ np.linalg.lstsq(border.T @ across, surplus)[0])
 
 
-def jittered_cholesky(A: Array, jitters: Sequence[float] = JITTERS) -> Any:
+def jittered_cholesky(A: Array, jitters: tuple[float, ...] = JITTERS) -> Any:
     """A Cholesky factor of a matrix that rounding may have made indefinite.
 
     The first jitter that makes it definite is added to the diagonal; None if none does.

@@ -15,7 +15,6 @@ One product K_mα with every kernel gives v and everything that the Hessian need
 `keep_products` v costs this product, and the Hessian no further one.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -127,7 +126,7 @@ class Ascent(Protocol):
 def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
     """Moves and Newton steps in turn, until gap ≤ tol, rounding, or out of moves."""
     budget = budget or most_moves(n)
-    moves, best, idle, pause, cost = 0, math.inf, 0, 0, 0
+    moves, best, idle, pause, cost = 0, np.inf, 0, 0, 0
     while True:
         most = min(budget - moves, ascent.turn)
         done, gap = ascent.climb(tol, most)

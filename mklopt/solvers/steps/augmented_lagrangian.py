@@ -45,7 +45,7 @@ class Gammas(NamedTuple):
 
     def scaled(self, factor: float) -> "Gammas":
         """All of them times a factor."""
-        return Gammas(*(factor * gamma for gamma in self))
+        return Gammas(factor * self.kernels, factor * self.bias, factor * self.loss)
 
 
 class Point(NamedTuple):
@@ -79,11 +79,6 @@ class Lagrangian:
         """Use other γ."""
         self.gammas = gammas
         self.side.gamma = gammas.loss
-
-    @property
-    def used(self) -> Array:
-        """A mask of the kernels with coefficients."""
-        return np.any(self.B != 0, axis=(1, 2))
 
     # ---- φ ------------------------------------------------------------------------
 

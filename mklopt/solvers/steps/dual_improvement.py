@@ -9,7 +9,6 @@ but the search on the segment includes both of its ends.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -18,7 +17,7 @@ from ...certificates.certificate import best_shrink
 from ...problem import Array, Problem
 from ..machines.factory import dual_machine
 
-MAX_EVALUATIONS = 20  # of one search on a segment
+SEARCH = {"maxiter": 20}  # evaluations on a segment
 
 
 def improve(
@@ -76,6 +75,6 @@ def _best_between(problem: Problem, old: Array, new: Array) -> Array:
 
 def _argmin(function: Callable[[float], float]) -> float:
     """The minimizer of a unimodal function on [0, 1], the ends included."""
-    options: Any = {"method": "bounded", "options": {"maxiter": MAX_EVALUATIONS}}
-    found = minimize_scalar(function, bounds=(0.0, 1.0), **options)
-    return min((0.0, 1.0, float(found.x)), key=function)
+    ends = (0.0, 1.0)
+    found = minimize_scalar(function, bounds=ends, method="bounded", options=SEARCH)
+    return min((*ends, float(found.x)), key=function)

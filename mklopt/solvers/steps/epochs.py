@@ -139,8 +139,7 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
             square += g[j] * g[j]
             G[i, j] += g[j]
         seen[i] += 1
-        for m in range(M):
-            S[m] += omega[m]
+        S += omega
         tally[TIME] += 1
         epsilon, shrink = eta / q, 1.0
         if eta == 0:

@@ -116,7 +116,8 @@ def promising(lagrangian: Lagrangian, certificate: Certificate) -> Array:
     """The kernels in use, and those that LONGER·ρ would use."""
     problem, gamma = lagrangian.problem, lagrangian.gammas.kernels
     v = LONGER * certificate.shrink * problem.grams.norms(certificate.alpha)
-    return np.flatnonzero(lagrangian.used | (prices(problem.formulation, v, gamma) > 0))
+    used = np.any(lagrangian.B != 0, axis=(1, 2))
+    return np.flatnonzero(used | (prices(problem.formulation, v, gamma) > 0))
 
 
 def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -> Array:
