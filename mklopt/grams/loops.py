@@ -24,19 +24,16 @@ def combine(P, index, theta, out, first, last):
         end = min(start + CHUNK, last)
         o = out[start:end]
         o[:] = 0.0
-        k = 0
-        while k + 4 <= M:
+        for k in range(0, M - 3, 4):
             a, b, c, d = theta[k], theta[k + 1], theta[k + 2], theta[k + 3]
             p, q = P[index[k], start:end], P[index[k + 1], start:end]
             r, s = P[index[k + 2], start:end], P[index[k + 3], start:end]
             for j in range(end - start):
                 o[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
-            k += 4
-        while k < M:
+        for k in range(M // 4 * 4, M):
             a, p = theta[k], P[index[k], start:end]
             for j in range(end - start):
                 o[j] += a * p[j]
-            k += 1
 
 
 @compiled(fastmath=ANY_ORDER)
@@ -46,8 +43,7 @@ def dots(P, index, w, out, first, last):
     for start in range(0, len(w), CHUNK):
         end = min(start + CHUNK, len(w))
         x = w[start:end]
-        k = first
-        while k + 4 <= last:
+        for k in range(first, last - 3, 4):
             p, q = P[index[k], start:end], P[index[k + 1], start:end]
             r, s = P[index[k + 2], start:end], P[index[k + 3], start:end]
             a = b = c = d = 0.0
@@ -60,14 +56,12 @@ def dots(P, index, w, out, first, last):
             out[k + 1] += b
             out[k + 2] += c
             out[k + 3] += d
-            k += 4
-        while k < last:
+        for k in range(last - (last - first) % 4, last):
             p = P[index[k], start:end]
             a = 0.0
             for j in range(end - start):
                 a += p[j] * x[j]
             out[k] += a
-            k += 1
 
 
 @njit(nogil=True, fastmath=ANY_ORDER)
