@@ -50,10 +50,7 @@ def smo_mkl(problem: Problem, *, start: object = None) -> Steps:
 @compiled()
 def _weights(quad, d, theta):
     """θ = (v/‖v‖_d)^{d−2} from v², scaled by the largest."""
-    top = 1e-300
-    for m in range(len(quad)):
-        top = max(top, quad[m])
-    total = 0.0
+    top, total = max(1e-300, np.max(quad)), 0.0
     for m in range(len(quad)):
         total += (max(quad[m], 0.0) / top) ** (0.5 * d)
     scale = max(total, 1e-300) ** ((2 - d) / d)

@@ -95,13 +95,11 @@ STATE = types.NamedTuple(
 @compiled()
 def _mirror(quad, scale, q, a, c, omega):
     """ω = scale·θ from ‖α/scale‖²; returns ‖w‖_{2,p} = ‖x‖_q."""
-    top = 0.0
     for m in range(len(quad)):
         omega[m] = max(scale * np.sqrt(max(quad[m], 0.0)) - a, 0.0) / c
-        top = max(top, omega[m])
+    top, total = np.max(omega), 0.0
     if top == 0:
         return 0.0
-    total = 0.0
     for m in range(len(quad)):
         total += (omega[m] / top) ** q
     size = top * total ** (1 / q)
