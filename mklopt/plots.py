@@ -10,8 +10,6 @@ Each returns a matplotlib figure and writes it when given a path ("a.png", or "a
 PNG and PDF). Results, fitted estimators and plain arrays of weights are all taken.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

@@ -15,8 +15,6 @@ Their references are committed beside the data as candidates; tests certify them
 tests/contract/make_references.py has made both (`make contract`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

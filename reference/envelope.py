@@ -5,8 +5,6 @@ computed without either: r(d) plus the optimal value of the SVM as a quadratic p
 at d ± h in each direction.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

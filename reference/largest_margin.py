@@ -11,8 +11,6 @@ Guarantee. lower ≤ H ≤ upper: the lower end is that of a certificate, the up
 value of a point whose margins are computed in floats, with room for their rounding.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

@@ -9,16 +9,12 @@ where there is one the slip printed in the paper): a proof that cannot fail prov
 nothing. `mklopt derive NAME` prints the steps as text or LaTeX.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import sympy as sp
-
-_PROOFS: dict[str, Callable[..., Derivation]] = {}
 
 
 @dataclass(frozen=True)
@@ -68,6 +64,9 @@ class Derivation:
             lines.append(rf"  &\text{{{step.text}}}\\")
             lines.append(rf"  &\quad {sp.latex(step.start)} = {sp.latex(step.right)}\\")
         return "\n".join([*lines, r"\end{align*}"])
+
+
+_PROOFS: dict[str, Callable[..., Derivation]] = {}
 
 
 def _vanishes(difference: sp.Expr) -> bool:

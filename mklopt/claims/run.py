@@ -5,8 +5,6 @@ the mode, the seed and a fingerprint of the code: the same command goes on where
 earlier one was stopped, and no old result is taken for a new one.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import traceback

@@ -1,7 +1,5 @@
 """The command `mklopt certify`: every solver on every problem, judged."""
 
-from __future__ import annotations
-
 import tomllib
 
 import click

@@ -1,7 +1,5 @@
 """The command `mklopt check`: any solver, judged and diagnosed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

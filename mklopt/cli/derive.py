@@ -1,7 +1,5 @@
 """The command `mklopt derive`: a derivation that SymPy has proved."""
 
-from __future__ import annotations
-
 import click
 
 from .words import check_known

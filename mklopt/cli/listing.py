@@ -1,7 +1,5 @@
 """The command `mklopt list`: everything that has a name, with one line each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The command `mklopt paper`: claims checked, figures redrawn."""
 
-from __future__ import annotations
-
 import click
 
 from .words import JOBS, usage_errors

@@ -1,7 +1,5 @@
 """The command `mklopt race`: solvers on the same problems, drawn for a paper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

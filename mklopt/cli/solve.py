@@ -1,7 +1,5 @@
 """The command `mklopt solve`: one problem, its weights and its certificate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """The command `mklopt verify`: a certificate file, or a folder of results, checked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

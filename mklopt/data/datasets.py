@@ -24,15 +24,13 @@ References: Breiman (1996), "Bias, variance, and arcing classifiers"; Breiman et
 (1984), CART; Kloft et al. (2011), section 5.1; Orabona et al. (2012), section 5.2.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -110,7 +108,7 @@ class Dataset:
         n, d = self.X.shape
         return f"Dataset({self.name}: {n} × {d}, {self.kind}, {self.source})"
 
-    def standardized(self, by: Dataset | None = None) -> Dataset:
+    def standardized(self, by: Self | None = None) -> Self:
         """The same samples with features of mean 0 and variance 1; constants become 0.
 
         Parameters
@@ -140,7 +138,7 @@ class Dataset:
         views = {v: scaled(part, by.views[v]) for v, part in self.views.items()}
         return replace(self, X=scaled(self.X, by.X), views=views)
 
-    def split(self, size: float | int, seed: int = 0) -> tuple[Dataset, Dataset]:
+    def split(self, size: float | int, seed: int = 0) -> tuple[Self, Self]:
         """A random split into training and test samples.
 
         As in the papers, classes are not balanced.
@@ -171,7 +169,7 @@ class Dataset:
         order = np.random.default_rng(seed).permutation(n)
         return self._rows(np.sort(order[:k])), self._rows(np.sort(order[k:]))
 
-    def _rows(self, i: Array) -> Dataset:
+    def _rows(self, i: Array) -> Self:
         views = {v: part[i] for v, part in self.views.items()}
         return replace(self, X=self.X[i], y=self.y[i], views=views)
 

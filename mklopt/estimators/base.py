@@ -1,13 +1,11 @@
 """What all estimators share: kernels, one certified solve, prediction."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -40,7 +38,7 @@ class Bounds:
     assumptions: tuple[str, ...]
 
     @classmethod
-    def of(cls, result: Result) -> Bounds:
+    def of(cls, result: Result) -> Self:
         """What the certificate of a result says."""
         found = result.certificate
         ends = (found.lower, found.upper, found.relative_gap)

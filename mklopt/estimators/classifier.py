@@ -1,8 +1,6 @@
 """MKLClassifier: two classes, or several jointly or one against the rest."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -94,7 +92,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     ):
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.
 
         Parameters

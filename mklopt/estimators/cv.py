@@ -1,8 +1,6 @@
 """MKLClassifierCV: C chosen by cross-validation along paths with warm starts."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -95,7 +93,7 @@ class MKLClassifierCV(MKLClassifier):
     ):
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C by cross-validation, then solve the problem of all samples."""
         X, y = self._labelled(X, y)
         self.Cs_ = _values(self.Cs)

@@ -1,8 +1,6 @@
 """MKLOneClass: outlier detection with several kernels."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -74,7 +72,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     ):
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MKLOneClass:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.
 
         Parameters

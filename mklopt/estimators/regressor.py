@@ -1,8 +1,6 @@
 """MKLRegressor: regression with several kernels."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -70,7 +68,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     ):
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.
 
         Parameters

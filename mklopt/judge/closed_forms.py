@@ -13,8 +13,6 @@ An interior-point method finds minimizers to the square root of its accuracy onl
 what defines them is checked instead, to TOL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter

@@ -14,8 +14,6 @@ Users reach it as `mklopt.rates.worst_case`, or by `worst_case` of a claim there
 Reference: Goujaud et al. (2024), PEPit; Bauschke, Bolte and Teboulle (2017).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

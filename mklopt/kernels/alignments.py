@@ -6,8 +6,6 @@ H = I − 11ᵀ/n. The target is L = yyᵀ.
 Reference: Cortes et al. (2012), centred alignment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any

@@ -20,8 +20,6 @@ References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), s
 5.1 and 5.2; Kloft et al. (2011); Orabona et al. (2012), section 5.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +58,7 @@ class Family:
     def __repr__(self) -> str:
         return f"Family{tuple((make.__name__[1:], *how) for make, *how in self.parts)}"
 
-    def __add__(self, other: Family) -> Family:
+    def __add__(self, other: "Family") -> "Family":
         if not isinstance(other, Family):
             return NotImplemented
         return Family(self.parts + other.parts)

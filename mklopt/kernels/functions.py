@@ -5,8 +5,6 @@ Power       (t + offset)^degree   t = ⟨x, z⟩
 Function    k(A, B)               a user's own, which is its own base
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial

@@ -30,8 +30,6 @@ width) take one sweep when the stack is made. full(), dense() and the solvers th
 them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import OrderedDict
@@ -40,7 +38,7 @@ from functools import partial, reduce
 from itertools import pairwise
 from operator import add
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -99,7 +97,7 @@ class LazyStack(GramStack):
         self._fill(_family(kernels).fit(X, normalize), cache)
 
     @classmethod
-    def of(cls, fitted: FittedKernels, cache: Any = "500MB") -> LazyStack:
+    def of(cls, fitted: FittedKernels, cache: Any = "500MB") -> Self:
         """A stack of kernels that are fitted already.
 
         Parameters
@@ -122,7 +120,7 @@ class LazyStack(GramStack):
         self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
-    def cache(self) -> Cache:
+    def cache(self) -> "Cache":
         """The cache, with its counts of hits and misses."""
         return self._store.cache
 

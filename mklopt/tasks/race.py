@@ -18,8 +18,6 @@ of problems that a solver reaches the tolerance on within ρ times the best time
 Reference: Dolan and Moré (2002).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

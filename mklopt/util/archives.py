@@ -4,8 +4,6 @@ An archive is read without pickle, and only when it says how large it is and tha
 too large: nothing in a file is ever run, and a small file cannot ask for much memory.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

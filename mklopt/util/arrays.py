@@ -1,7 +1,5 @@
 """Arrays that users pass: checked and copied to float64, or refused with a reason."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@
 on disk. `spread` runs a compiled loop on several threads.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

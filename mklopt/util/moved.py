@@ -6,8 +6,6 @@
 version 0.1 only. `old_name` finds names inside objects that version 0.1 has pickled.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 import warnings

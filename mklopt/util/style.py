@@ -1,7 +1,5 @@
 """One style for all figures: one style file, a colour, marker and line per curve."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Tables for the terminal, Markdown and LaTeX: the one place that writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields
 
