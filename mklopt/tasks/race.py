@@ -32,7 +32,7 @@ from ..run.result import Result
 from ..run.trace import COLUMNS
 from ..solvers import find
 from ..solvers.base import Unsupported
-from ..util.tables import plain_table
+from ..util.tables import as_text, plain_table
 from .race_figure import draw, save
 
 Array = np.ndarray
@@ -235,13 +235,8 @@ class Race:
         return save(self, folder)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=110, color_system=None)
-        with console.capture() as shown:
-            console.print(self.table())
         skipped = [f"left out: {who} ({why})" for who, why in self.left_out.items()]
-        return "\n".join([shown.get().rstrip(), *skipped])
+        return "\n".join([as_text(self.table(), 110), *skipped])
 
 
 def performance_profile(times: Any) -> tuple[Array, Array]:
