@@ -16,9 +16,7 @@ from .formulations.declared import Declared
 from .formulations.losses.base import Quadratic
 from .formulations.losses.declared import DeclaredLoss
 from .grams.stack import GramStack
-from .util.arrays import real_array
-
-Array = np.ndarray
+from .util.arrays import Array, real_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,10 +35,9 @@ from typing import Any, Self
 import numpy as np
 
 from ..util.archives import read_arrays
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array, whole_number
 from .openml import Table, fetch
 
-Array = np.ndarray
 KINDS: dict[str, Callable[[Array], Array]] = {
     "binary": lambda y: np.abs(y) == 1,
     "classes": lambda y: (y == np.rint(y)) & (y >= 0),
@@ -252,14 +251,14 @@ def load(name: str, **options: Any) -> Dataset:
 
 def _twonorm(n: int = 300, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
-    y = rng.choice([-1.0, 1.0], _count(n))
+    y = rng.choice([-1.0, 1.0], whole_number(n, "n", 1))
     X = rng.standard_normal((n, 20)) + y[:, None] * 2 / np.sqrt(20)
     return Dataset("twonorm", X, y, source=f"Breiman (1996), seed {seed}")
 
 
 def _ringnorm(n: int = 300, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
-    y = rng.choice([-1.0, 1.0], _count(n))
+    y = rng.choice([-1.0, 1.0], whole_number(n, "n", 1))
     Z, wide = rng.standard_normal((n, 20)), y[:, None] > 0
     X = np.where(wide, 2 * Z, Z + 2 / np.sqrt(20))
     return Dataset("ringnorm", X, y, source=f"Breiman (1996), seed {seed}")
@@ -267,7 +266,7 @@ def _ringnorm(n: int = 300, seed: int = 0) -> Dataset:
 
 def _waveform(n: int = 300, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, 3, _count(n))
+    y = rng.integers(0, 3, whole_number(n, "n", 1))
     u = rng.random((n, 1))
     i, peaks = np.arange(1, 22), np.array([[7], [15], [11]])
     h = np.maximum(6 - np.abs(i - peaks), 0)
@@ -285,8 +284,8 @@ def _kloft_toy(
     ones, which makes no difference because the noise is isotropic. It does not say
     which values of nu were used either: here (1 − ν) d must be a whole number from 1.
     """
-    ones = round((1 - nu) * d)
-    if _count(n) % 2 or not 1 <= ones <= d or abs((1 - nu) * d - ones) > 1e-6 * d:
+    ones, odd = round((1 - nu) * d), whole_number(n, "n", 1) % 2
+    if odd or not 1 <= ones <= d or abs((1 - nu) * d - ones) > 1e-6 * d:
         raise ValueError(
             f"n = {n}, nu = {nu}, d = {d}; a balanced sample has an even n, and "
             "(1 − nu) d must be a whole number of informative features, at least 1"
@@ -309,7 +308,7 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
     with gaussians("mean") and C = 6/n, select the kernels that the paper reports. As in
     its figure, samples are in the order of their classes (0, 1, 2 here).
     """
-    if _count(n) % 3:
+    if whole_number(n, "n", 1) % 3:
         raise ValueError(f"n = {n}; three classes of one size need a multiple of 3")
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1, 2], n // 3)
@@ -322,12 +321,6 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
     X = np.hstack(list(views.values()))
     source = f"Orabona et al. (2012), distance {distance}, seed {seed}"
     return Dataset("orabona_toy", X, y, views, "classes", source)
-
-
-def _count(n: Any) -> int:
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n = {n!r}; give a whole number of samples")
-    return int(n)
 
 
 _GENERATORS: dict[str, Callable[..., Dataset]] = {

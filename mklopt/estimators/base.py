@@ -144,14 +144,6 @@ class MKLEstimator(BaseEstimator):
         What mklopt.solve returned, kernel matrices included, so it is not pickled.
     """
 
-    kernels: Any
-    normalize: Any
-    formulation: Any
-    p: float | None
-    C: float
-    solver: str
-    tol: float
-    options: dict | None
     result_: Any
     certificate_: Any
 

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..util.arrays import whole_number
+
 
 class NotTestable(ValueError):
     """Why a claim cannot be tested here."""
@@ -78,8 +80,7 @@ def worst_case(method: str, t: int) -> WorstCase:
     """
     if method not in METHODS:
         raise ValueError(f"method = {method!r}; choose one of {', '.join(METHODS)}")
-    if not isinstance(t, int) or t < 1:
-        raise ValueError(f"t = {t!r}; give a number of steps ≥ 1")
+    whole_number(t, "t, the number of steps,", 1)
     try:
         with warnings.catch_warnings():  # of its own docstrings
             warnings.simplefilter("ignore")

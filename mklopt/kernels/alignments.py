@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array
 from .normalizations import TINY
 
-Array = np.ndarray
 SLAB_ENTRIES = 2**22  # numbers in memory at a time (32 MB)
 
 

@@ -26,12 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from ..util.arrays import real_array
-from .fitted import FittedKernels, Sizes, blocks_of, sizes_of, whole_number
+from ..util.arrays import Array, real_array, whole_number
+from .fitted import FittedKernels, Sizes, blocks_of, sizes_of
 from .functions import Function, Gaussian, Kernel, Power
 from .normalizations import Steps
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..grams.stack import GramStack
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array, whole_number
 from .functions import Gaussian, Kernel
 from .normalizations import Block, Steps, named
 
 if TYPE_CHECKING:
     from .streaming import LazyStack
 
-Array = np.ndarray
 Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
 Sizes = Mapping[str | int, int]  # and their numbers of features
 
@@ -274,10 +273,3 @@ def sizes_of(blocks: Blocks) -> Sizes:
 def rows_of(blocks: Blocks) -> int:
     """The number of points, which is the same in all views."""
     return len(next(iter(blocks.values())))
-
-
-def whole_number(given: Any, name: str, least: int) -> int:
-    """given as an int, or a ValueError unless it is a whole number ≥ least."""
-    if not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
-    return int(given)

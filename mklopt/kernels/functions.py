@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array
 from .normalizations import NORMALIZATIONS, Block
 from .pairwise import distances, products
 
-Array = np.ndarray
 WHOLE = Block(slice(None))
 
 

@@ -17,9 +17,7 @@ from ..problem import Problem
 from ..reference.c_zero import zero_point
 from ..run.loop import solve
 from ..run.result import Result
-from ..util.arrays import real_array
-
-Array = np.ndarray
+from ..util.arrays import Array, real_array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import real_array
+from .arrays import Array, real_array
 from .files import write_whole
 
-Array = np.ndarray
 Path = str | os.PathLike[str]
 MAX_ARRAYS = 1000  # in one archive
 HEADERS = 1 << 20  # bytes, beside the numbers of a user's file

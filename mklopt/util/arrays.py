@@ -7,6 +7,13 @@ import numpy as np
 Array = np.ndarray
 
 
+def whole_number(given: Any, name: str, least: int) -> int:
+    """given as an int, or a ValueError unless it is a whole number ≥ least."""
+    if not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
+    return int(given)
+
+
 def real_array(given: Any, name: str, expected: str) -> Array:
     """A new float64 array; strings, complex numbers and ragged lists are refused.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mklopt.util.arrays import real_array
+from mklopt.util.arrays import real_array, whole_number
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_all_else_is_refused_with_its_name(given, words):
         real_array(given, "x", "two numbers")
     assert str(caught.value).startswith("x must be two numbers, ")
     assert words in str(caught.value)
+
+
+def test_whole_numbers_are_checked():
+    assert whole_number(np.int64(3), "M", 1) == 3
+    for wrong in (0, 1.0, "2"):
+        with pytest.raises(ValueError, match=r"M is .*; give a whole number from 1 on"):
+            whole_number(wrong, "M", 1)
