@@ -18,8 +18,8 @@ def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
 
     PATH is a certificate file, or a folder that `mklopt certify` wrote. For a folder
     every number of every row is computed again from the point that was saved with it,
-    and every certificate is checked. Exit code 0: proved, 2: invalid certificate, wrong number, or usage
-    error.
+    and every certificate is checked. Exit code 0: proved, 2: invalid certificate, wrong
+    number, or usage error.
     """
     from ..certificates.checker import main as check
 

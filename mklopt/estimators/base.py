@@ -4,7 +4,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -93,13 +93,8 @@ class Decision:
             yield np.empty((0, len(X), 0))
 
 
-def keep_parameters(estimator: BaseEstimator, given: dict[str, Any]) -> None:
-    """Parameters as they are given: scikit-learn wants nothing else of __init__."""
-    for name, value in given.items():
-        if name not in ("self", "__class__"):
-            setattr(estimator, name, value)
-
-
+# scikit-learn wants an __init__ that keeps its parameters and does nothing else.
+@dataclass(eq=False, repr=False)
 class MKLEstimator(BaseEstimator):
     """What all estimators share: kernels, formulation, C, and one certified solve.
 
@@ -144,8 +139,15 @@ class MKLEstimator(BaseEstimator):
         What mklopt.solve returned, kernel matrices included, so it is not pickled.
     """
 
-    result_: Any
-    certificate_: Any
+    kernels: Any = None
+    _: KW_ONLY
+    normalize: Any = "spherical"
+    formulation: Any = "lp"
+    p: float | None = None
+    C: float = 1.0
+    solver: str = "auto"
+    tol: float = 1e-6
+    options: dict | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -243,8 +245,8 @@ class MKLEstimator(BaseEstimator):
         bounds = tuple(Bounds.of(r) for r in results)
         weights = np.array([r.weights for r in results])
         several = len(results) > 1
-        self.result_ = results if several else results[0]
-        self.certificate_ = bounds if several else bounds[0]
+        self.result_: Any = results if several else results[0]
+        self.certificate_: Any = bounds if several else bounds[0]
         self.weights_ = weights if several else weights[0]
         for result in results:
             if not result.converged:

@@ -1,5 +1,6 @@
 """MKLClassifier: two classes, or several jointly or one against the rest."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..problem import Problem, loss_from
 from ..run.loop import solve
 from ..run.result import Result
 from ..tasks.one_vs_rest import binary_problems
-from .base import MKLEstimator, Sample, keep_parameters, share_parameters
+from .base import MKLEstimator, Sample, share_parameters
 
 Array = np.ndarray
 JOINT = {"hinge": "multiclass_hinge", "logistic": "multinomial"}  # of several classes
@@ -30,6 +31,7 @@ def _has_likelihood(self: Any) -> bool:
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifier(ClassifierMixin, MKLEstimator):
     """Multiple kernel learning for two or more classes, with any labels.
 
@@ -75,22 +77,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        loss: Any = "hinge",
-        C: float = 1.0,
-        bias: bool = True,
-        multi_class: str = "joint",
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-    ):
-        keep_parameters(self, locals())
+    loss: Any = "hinge"
+    bias: bool = True
+    multi_class: str = "joint"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.

@@ -1,5 +1,6 @@
 """MKLClassifierCV: C chosen by cross-validation along paths with warm starts."""
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -9,13 +10,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
 from ..tasks.path import path
-from .base import Sample, keep_parameters, share_parameters
+from .base import Sample, share_parameters
 from .classifier import MKLClassifier
 
 Array = np.ndarray
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifierCV(MKLClassifier):
     """MKLClassifier with C chosen by cross-validation along a warm-started path.
 
@@ -73,25 +75,11 @@ class MKLClassifierCV(MKLClassifier):
     (3, 2)
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        loss: Any = "hinge",
-        Cs: Any = 10,
-        cv: Any = None,
-        scoring: Any = None,
-        bias: bool = True,
-        multi_class: str = "joint",
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-        n_jobs: int | None = None,
-    ):
-        keep_parameters(self, locals())
+    C: float = field(default=1.0, init=False)  # each of Cs in turn
+    Cs: Any = 10
+    cv: Any = None
+    scoring: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C by cross-validation, then solve the problem of all samples."""

@@ -1,5 +1,6 @@
 """MKLOneClass: outlier detection with several kernels."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -8,12 +9,13 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..problem import loss_from
 from ..run.loop import solve
-from .base import MKLEstimator, keep_parameters, share_parameters
+from .base import MKLEstimator, share_parameters
 
 Array = np.ndarray
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLOneClass(OutlierMixin, MKLEstimator):
     """The smallest Ω(‖w_1‖, …, ‖w_M‖) with f ≥ 1 on most samples: what is unusual?
 
@@ -57,20 +59,8 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     array([-1])
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        C: float = 0.1,
-        contamination: Any = "auto",
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-    ):
-        keep_parameters(self, locals())
+    C: float = 0.1
+    contamination: Any = "auto"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.

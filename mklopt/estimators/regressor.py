@@ -1,5 +1,6 @@
 """MKLRegressor: regression with several kernels."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -7,12 +8,13 @@ from sklearn.base import RegressorMixin
 
 from ..problem import loss_from
 from ..run.loop import solve
-from .base import MKLEstimator, keep_parameters, share_parameters
+from .base import MKLEstimator, share_parameters
 
 Array = np.ndarray
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLRegressor(RegressorMixin, MKLEstimator):
     """Multiple kernel learning for real targets.
 
@@ -52,21 +54,8 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        loss: Any = "squared",
-        C: float = 1.0,
-        bias: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-    ):
-        keep_parameters(self, locals())
+    loss: Any = "squared"
+    bias: bool = True
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.

@@ -138,7 +138,7 @@ def test_orabona_toy_selects_the_kernels_that_the_paper_reports():
         ("kloft_toy", {"nu": 0.005}, "whole number of informative"),
         ("orabona_toy", {"n": 100}, "multiple of 3"),
         ("twonorm", {"n": 0}, "n is 0; give a whole number"),
-        ("ringnorm", {"n": 2.5}, "n = 2.5"),
+        ("ringnorm", {"n": 2.5}, "n is 2.5"),
         ("twonorm", {"size": 3}, "twonorm has no option size; it takes n, seed"),
         ("iris", {"n": 3}, "iris has no option n; it takes nothing"),
     ],
