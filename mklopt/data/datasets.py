@@ -35,7 +35,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..util.archives import read_arrays
-from ..util.arrays import Array, real_array, whole_number
+from ..util.arrays import Array, finite_matrix, real_array, whole_number
 from .openml import Table, fetch
 
 KINDS: dict[str, Callable[[Array], Array]] = {
@@ -174,14 +174,7 @@ class Dataset:
 
 
 def _matrix(given: Any, who: str, n: int) -> Array:
-    A = real_array(given, who, "an (n, d) matrix")
-    if A.ndim != 2 or len(A) != n or not A.size:
-        raise ValueError(
-            f"{who} has shape {A.shape}; expected (n, d), one row for each of the "
-            f"{n} labels"
-        )
-    if not np.all(np.isfinite(A)):
-        raise ValueError(f"{who} has missing or infinite values; drop those rows")
+    A = finite_matrix(given, who, n)
     A.flags.writeable = False
     return A
 
@@ -366,21 +359,16 @@ def _stored(name: str) -> Dataset:
     where = (
         f"MKLOPT_DATA = {folder} has no {file}" if folder else "MKLOPT_DATA is not set"
     )
-    if table.not_there:
-        raise DataNotFound(
-            f"{name} was not found: {where}, and OpenML has it {table.not_there}; put "
-            f"{file} with arrays X {table.shape} and y into a folder and set "
-            "MKLOPT_DATA to it"
-        )
-    numbers = list(table.ids.values())
+    numbers, why = list(table.ids.values()), f"has it {table.not_there}"
     try:
-        return _assembled(name, *fetch(table), source=f"OpenML {numbers}")
+        if not table.not_there:
+            return _assembled(name, *fetch(table), source=f"OpenML {numbers}")
     except (OSError, ValueError) as error:
-        raise DataNotFound(
-            f"{name} was not found: {where}, and OpenML did not give its number "
-            f"{', '.join(map(str, numbers))} ({error}); put {file} into a folder and "
-            "set MKLOPT_DATA to it, or go online"
-        ) from None
+        why = f"did not give {numbers} ({error}): go online"
+    raise DataNotFound(
+        f"{name} was not found: {where}, and OpenML {why}; put {file} into a folder "
+        f"and set MKLOPT_DATA to it: the arrays X {table.shape} and y"
+    )
 
 
 def _assembled(name: str, parts: dict[str, Array], y: Array, source: str) -> Dataset:
@@ -399,20 +387,16 @@ def _built_in(name: str) -> Dataset:
 
 
 def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
-    wanted = ", ".join([*(view or "X" for view in table.ids), "y"])
+    wanted = [*(view or "X" for view in table.ids), "y"]
+    rows, columns = table.shape
     try:
         # Twice the size of the table, and 1 MB for headers and a few more arrays.
-        rows, columns = table.shape
         arrays = read_arrays(path, 16 * rows * (columns + 1) + 2**20)
+        if not set(wanted) <= set(arrays):
+            raise ValueError(f"it has the arrays {', '.join(arrays) or 'none'}")
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is not a NumPy archive of plain numbers ({error}); write it again "
-            f"with numpy.savez, with the arrays {wanted}"
+            f"{path} is not a NumPy archive of plain numbers {', '.join(wanted)} "
+            f"({error}); write it again with numpy.savez"
         ) from error
-    try:
-        return {view: arrays[view or "X"] for view in table.ids}, arrays["y"]
-    except KeyError:
-        raise ValueError(
-            f"{path} has the arrays {', '.join(arrays) or 'none'}; expected {wanted}: "
-            "write it again with numpy.savez"
-        ) from None
+    return {view: arrays[view or "X"] for view in table.ids}, arrays["y"]

@@ -136,14 +136,13 @@ class Race:
             inf where a run fails, or there is none.
         """
         tol = self.tol if tol is None else tol
-        times: dict[tuple[str, str], list[float]] = {}
-        for run in self.runs:
-            key = (run.problem, run.solver)
-            times.setdefault(key, []).append(run.time_to(tol))
-        rows = [
-            [times.get((p, s), [np.inf]) for s in self.solvers] for p in self.problems
-        ]
-        return np.array([[np.mean(some) for some in row] for row in rows])
+
+        def mean_time(problem: str, solver: str) -> float:
+            mine = [r for r in self.runs if (r.problem, r.solver) == (problem, solver)]
+            return float(np.mean([run.time_to(tol) for run in mine] or [np.inf]))
+
+        rows = [[mean_time(p, s) for s in self.solvers] for p in self.problems]
+        return np.array(rows)
 
     def profile(self, tol: float | None = None) -> tuple[Array, Array]:
         """The performance profile of the solvers.
@@ -302,8 +301,9 @@ def race(
     if isinstance(solvers, str) or not list(solvers):
         raise ValueError("solvers: give a list of names, such as ['analytic', 'auto']")
     runs: list[Run] = []
-    left_out: dict[str, str] = {}
+    intervals, left_out = {}, {}
     for name, problem in named.items():
+        mine: list[Run] = []
         for solver in solvers:
             try:
                 method = find(solver, problem)
@@ -313,14 +313,12 @@ def race(
             _warm_up(problem, solver)
             for seed in seeds if method.draws else list(seeds)[:1]:
                 how = {"tol": tol, "time_limit": time_limit, "seed": seed}
-                runs.append(_run(name, problem, solver, how))
+                mine.append(_run(name, problem, solver, how))
+        if mine:
+            intervals[name] = _interval(problem, mine, reference)
+        runs += mine
     if not runs:
         raise ValueError("no solver takes any of the problems: " + str(left_out))
-    intervals = {
-        name: _interval(problem, [r for r in runs if r.problem == name], reference)
-        for name, problem in named.items()
-        if any(run.problem == name for run in runs)
-    }
     return Race(runs, intervals, tol, left_out)
 
 

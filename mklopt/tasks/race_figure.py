@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,23 +19,7 @@ if TYPE_CHECKING:
 
 FLOOR = 1e-16  # where a gap of 0 is drawn
 AXES = {"seconds": "seconds", "iteration": "iterations", "passes": "passes"}
-SCRIPT = '''"""Draws the gaps of a race again from traces.csv: python redraw.py"""
-
-import matplotlib.pyplot as plt
-import pandas as pd
-
-rows = pd.read_csv("traces.csv")
-rows = rows[rows.problem == rows.problem.iloc[0]]
-figure, axes = plt.subplots(1, 3, figsize=(10, 3), sharey=True)
-for axis, column in zip(axes, ("seconds", "iteration", "passes")):
-    for (solver, _), run in rows.groupby(["solver", "seed"], sort=False):
-        axis.plot(run[column], run.gap.clip(lower=1e-16), label=solver)
-    axis.axhspan(1e-16, rows.width.iloc[0], color="0.88")  # the interval around f*
-    axis.set(xlabel=column, yscale="log")
-axes[0].set_ylabel("relative gap")
-axes[0].legend()
-figure.savefig("redrawn.pdf", bbox_inches="tight")
-'''
+SCRIPT = Path(__file__).with_name("redraw.py.txt")
 
 
 @styled
@@ -113,5 +98,5 @@ def save(race: Race, folder: str | os.PathLike) -> list[str]:
     pgf(figure, home / "race.pgf")  # where TeX is installed
     race.to_frame().to_csv(home / "traces.csv", index=False)
     (home / "table.tex").write_text(latex(race.table()), encoding="utf-8")
-    (home / "redraw.py").write_text(SCRIPT, encoding="utf-8")
+    shutil.copyfile(SCRIPT, home / "redraw.py")
     return sorted(path.name for path in home.iterdir())

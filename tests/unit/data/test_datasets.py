@@ -296,7 +296,10 @@ def write_npy(path):
         (write_text, "sonar.npz is not a NumPy archive .* write it again"),
         (write_half, "sonar.npz is not a NumPy archive"),
         (write_npy, "sonar.npz is not a NumPy archive"),
-        (lambda p: np.savez(p, X=np.eye(2), z=1), "has the arrays X, z; expected X, y"),
+        (
+            lambda p: np.savez(p, X=np.eye(2), z=1),
+            "numbers X, y .it has the arrays X, z",
+        ),
         (lambda p: np.savez(p, X=np.array([{}]), y=[1]), "archive of plain numbers"),
         (lambda p: np.savez(p, X=np.eye(2), y=[0, 1]), "expected binary labels"),
     ],

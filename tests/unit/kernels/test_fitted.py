@@ -129,5 +129,5 @@ def test_views_are_matrices_with_the_same_rows():
     blocks = blocks_of({"a": X, "b": X[:, :2]}, "X")
     assert rows_of(blocks) == 17 and sizes_of(blocks) == {"a": 4, "b": 2}
     assert list(blocks_of([X, X], "X")) == list(blocks_of(np.stack([X, X]), "X"))
-    with pytest.raises(ValueError, match="X, view 1, has NaN"):
+    with pytest.raises(ValueError, match="X, view 1, has missing"):
         blocks_of([X, X * np.nan], "X")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mklopt.util.arrays import real_array, whole_number
+from mklopt.util.arrays import finite_matrix, real_array, whole_number
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,23 @@ def test_whole_numbers_are_checked():
     for wrong in (0, 1.0, "2"):
         with pytest.raises(ValueError, match=r"M is .*; give a whole number from 1 on"):
             whole_number(wrong, "M", 1)
+
+
+@pytest.mark.parametrize(
+    "given, rows, words",
+    [
+        (np.ones(3), None, r"X has shape \(3,\); expected \(n, d\)$"),
+        (np.ones((0, 2)), None, r"X has shape \(0, 2\)"),
+        (np.ones((2, 3)), 4, r"X has shape \(2, 3\); .* each of the 4 labels y"),
+        ([[1.0, np.nan]], 1, "X has missing or infinite values"),
+    ],
+)
+def test_matrices_are_checked(given, rows, words):
+    with pytest.raises(ValueError, match=words):
+        finite_matrix(given, "X", rows)
+
+
+def test_a_matrix_is_a_copy():
+    given = np.ones((2, 3))
+    found = finite_matrix(given, "X", 2)
+    assert found.shape == (2, 3) and not np.shares_memory(found, given)
