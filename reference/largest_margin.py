@@ -19,7 +19,6 @@ import numpy as np
 from ..problem import Problem
 from .exact import solve
 
-Array = np.ndarray
 ROUNDING = 1 + 1e-10  # room for the rounding errors of margins and norms
 MAX_C = 1e8  # beyond it a problem counts as not separable
 
@@ -37,7 +36,7 @@ class HardMargin:
 
     lower: float
     upper: float
-    coefficients: Array = field(repr=False)
+    coefficients: np.ndarray = field(repr=False)
 
     @property
     def norm(self) -> tuple[float, float]:
@@ -82,7 +81,7 @@ def hard_margin(problem: Problem, tol: float = 1e-6) -> HardMargin:
     )
 
 
-def margin(problem: Problem, f: Array) -> float:
+def margin(problem: Problem, f: np.ndarray) -> float:
     """The least margin: V(f) = (1 − margin)₊, read where all margins are below 1."""
     small = 1 / (1 + 4 * float(np.max(np.abs(f))))
     return float(np.min(1 - problem.loss.value(small * f, problem.y))) / small

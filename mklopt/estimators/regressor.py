@@ -10,8 +10,6 @@ from ..problem import loss_from
 from ..run.loop import solve
 from .base import MKLEstimator, share_parameters
 
-Array = np.ndarray
-
 
 @share_parameters
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -85,7 +83,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         self._store([solve(problem, **self._solve_options())], sample, fitted)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> np.ndarray:
         """f of new samples.
 
         Parameters

@@ -444,16 +444,12 @@ class Tiles:
         base = self.bases[place]
         if base.own:
             return self._rows_of_tiles(place, which)
-        t = np.empty((len(which), self.n))
-        kept = [self.cache.get((place, int(i))) for i in which]
-        new = np.array([k for k, row in enumerate(kept) if row is None], int)
-        t[new] = base.rows(which[new])
-        for k, row in enumerate(kept):
-            if row is None:
-                self.cache.put((place, int(which[k])), t[k].copy())
-            else:
-                t[k] = row
-        return t
+        kept: dict[int, Any] = {int(i): self.cache.get((place, int(i))) for i in which}
+        new = [i for i, row in kept.items() if row is None]
+        for i, row in zip(new, base.rows(np.array(new, int))):
+            kept[i] = row.copy()
+            self.cache.put((place, i), kept[i])
+        return np.array([kept[int(i)] for i in which]).reshape(-1, self.n)
 
     def _rows_of_tiles(self, place: int, which: Array) -> Array:
         t = np.empty((len(which), self.n))

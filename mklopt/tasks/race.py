@@ -310,7 +310,8 @@ def race(
             except Unsupported as error:
                 left_out[f"{solver} on {name}"] = str(error)
                 continue
-            _warm_up(problem, solver)
+            # Not timed, so that everything is compiled afterwards.
+            solve(_alone(problem), solver, tol=1e-3, max_iter=3, time_limit=10.0)
             for seed in seeds if method.draws else list(seeds)[:1]:
                 how = {"tol": tol, "time_limit": time_limit, "seed": seed}
                 mine.append(_run(name, problem, solver, how))
@@ -337,11 +338,6 @@ def _named(problems: Any) -> dict[str, Problem]:
 def _alone(problem: Problem) -> Problem:
     """The same problem and kernels, with a cache and a count of passes of its own."""
     return problem.with_(grams=problem.grams.apart())
-
-
-def _warm_up(problem: Problem, solver: str) -> None:
-    """A short run that is not timed, so that everything is compiled afterwards."""
-    solve(_alone(problem), solver, tol=1e-3, max_iter=3, time_limit=10.0)
 
 
 def _run(name: str, problem: Problem, solver: str, how: dict[str, Any]) -> Run:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..util.latex import pgf
-from ..util.style import done, look, panels, styled
+from ..util.style import done, look, panels, styled, top_curves
 from ..util.tables import latex
 
 if TYPE_CHECKING:
@@ -71,12 +71,8 @@ def _gaps(axis: Any, race: Race, runs: list[Run], column: str) -> None:
 
 def _weights(axis: Any, run: Run) -> None:
     seconds, theta = run.result.trace["seconds"], run.weights
-    order = np.argsort(-np.nan_to_num(theta[-1]), kind="stable")
-    for m in order[6:]:
-        axis.plot(seconds, theta[:, m], color="0.8", linewidth=0.7)
-    for place, m in enumerate(order[:6]):
-        style = {**look(place), "markersize": 3}
-        axis.plot(seconds, theta[:, m], label=f"kernel {m}", **style)
+    names = [f"kernel {m}" for m in range(theta.shape[1])]
+    top_curves(axis, seconds, theta, names, np.nan_to_num(theta[-1]), markersize=3)
     axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     axis.set(xlabel="seconds", ylabel=f"kernel weights, {run.solver}")
 
