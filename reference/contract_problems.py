@@ -18,7 +18,7 @@ tests/contract/make_references.py has made both (`make contract`).
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -73,13 +73,12 @@ class Cell:
         return Problem(grams, y, self.loss, self.formulation, self.C, bias)
 
 
-def small_cells(C: float = 1.0) -> Iterator[Cell]:
+def small_cells() -> Iterator[Cell]:
     """Every example of every formulation with every example of every loss."""
-    for loss_class in losses_by_name().values():
-        for loss in loss_class.examples():
-            for formulation_class in formulations().values():
-                for formulation in formulation_class.examples(6):
-                    yield Cell("small", formulation, loss, C)
+    losses = [loss for kind in losses_by_name().values() for loss in kind.examples()]
+    omegas = [omega for kind in formulations().values() for omega in kind.examples(6)]
+    for loss, formulation in product(losses, omegas):
+        yield Cell("small", formulation, loss, 1.0)
 
 
 def wdbc_cells() -> Iterator[Cell]:
@@ -90,10 +89,9 @@ def wdbc_cells() -> Iterator[Cell]:
         F.VSKL(GROUPS, 1.0), F.VSKL(GROUPS, 2.0), F.VSKL(GROUPS, INF),
     ]  # fmt: skip
     known = losses_by_name()
-    for formulation in papers:
-        for loss in ("hinge", "logistic", "squared"):
-            for C in (0.1, 1.0, 10.0, 100.0):
-                yield Cell("wdbc", formulation, known[loss](), C)
+    losses, Cs = ("hinge", "logistic", "squared"), (0.1, 1.0, 10.0, 100.0)
+    for formulation, loss, C in product(papers, losses, Cs):
+        yield Cell("wdbc", formulation, known[loss](), C)
 
 
 def twonorm_cells() -> Iterator[Cell]:

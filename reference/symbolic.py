@@ -205,13 +205,9 @@ def group_lasso_square(slip: bool) -> list[Step]:
     C, a, b, x, y = _positive("C u_1 u_2 x y")
     S = a + b
     other = C * S if slip else C / S  # the paper multiplies
-    return [
-        Step(
-            "stationarity of C Σu is that of C'/2 (Σu)²",
-            C * sp.diff(x + y, x),
-            sp.diff(other / 2 * (x + y) ** 2, x).subs({x: a, y: b}),
-        )
-    ]
+    slope = C * sp.diff(x + y, x)
+    square = sp.diff(other / 2 * (x + y) ** 2, x).subs({x: a, y: b})
+    return [Step("stationarity of C Σu is that of C'/2 (Σu)²", slope, square)]
 
 
 @_proof

@@ -34,7 +34,7 @@ import pandas as pd
 from ..campaign.fingerprint import fingerprint
 from ..judge.rates import RateCheck
 from ..util.files import write_whole
-from ..util.style import style
+from ..util.style import styled
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 MODES = ("tiny", "quick", "full")
@@ -285,12 +285,12 @@ class Claim(Item):
 class Figure(Item):
     """A figure, drawn in the one style."""
 
+    @styled
     def __call__(self, scale: Scale) -> Any:
-        with style():
-            found = self.run(scale)
-            if found.get_layout_engine() is None:
-                found.tight_layout()
-            return found
+        found = self.run(scale)
+        if found.get_layout_engine() is None:
+            found.tight_layout()
+        return found
 
 
 class Sheet(Item):

@@ -199,8 +199,7 @@ class Base:
         self.rule, self.name = kernel.rule, kernel.name
         self.given = getattr(kernel.rule, "given", False)  # distances, not points
         self.own = callable(kernel.rule.shared)  # a user's function
-        self.X = X if isinstance(kernel.columns, slice) else X[:, kernel.columns]
-        self.X = np.ascontiguousarray(self.X)
+        self.X = np.ascontiguousarray(X[:, kernel.columns])
         self.Z = np.ascontiguousarray(self.X[:, :0] if self.given else self.X.T)
         self.diagonal = kernel.rule.diagonal(self.X)
         self.apart = kernel.rule.shared == "distances"
