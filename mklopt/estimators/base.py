@@ -3,7 +3,6 @@
 import inspect
 import re
 import warnings
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -76,21 +75,16 @@ class Decision:
     kernels: FittedKernels | None
 
     def __call__(self, X: Array) -> Array:
-        return np.concatenate([self._of(block) for block in self._blocks(X)])
+        if self.kernels is None:
+            K = np.moveaxis(X[:, :, self.active][:, self.columns], -1, 0)
+            return self._of(K)
+        return np.concatenate([self._of(K) for K in self.kernels.cross_blocks(X)])
 
     def _of(self, K: Array) -> Array:
         f = np.tile(self.bias, (K.shape[1], 1))
         for kernel, part in zip(K, self.coefficients):
             f += kernel @ part
         return f
-
-    def _blocks(self, X: Array) -> Iterator[Array]:
-        if self.kernels is None:
-            yield np.moveaxis(X[:, :, self.active][:, self.columns], -1, 0)
-        elif len(self.active):
-            yield from self.kernels.cross_blocks(X)
-        else:
-            yield np.empty((0, len(X), 0))
 
 
 # scikit-learn wants an __init__ that keeps its parameters and does nothing else.

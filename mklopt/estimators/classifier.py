@@ -43,17 +43,17 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     {normalize}
     {formulation}
     {p}
+    {C}
+    {solver}
+    {tol}
+    {options}
     loss : str or Loss, default="hinge"
         "hinge" or "logistic", which have a joint form for several classes; a loss of
         classes; or any loss of −1/+1 labels for two classes, or one against the rest.
-    {C}
     {bias}
     multi_class : "joint" or "ovr", default="joint"
         For three or more classes. "joint": all of them with one set of kernel weights.
         "ovr": a binary problem with weights of its own for each class against the rest.
-    {solver}
-    {tol}
-    {options}
 
     Attributes
     ----------

@@ -30,7 +30,13 @@ class MKLClassifierCV(MKLClassifier):
     {normalize}
     {formulation}
     {p}
+    {solver}
+    {tol}
+    {options}
     loss : str or Loss, default="hinge"
+        As in MKLClassifier.
+    {bias}
+    multi_class : "joint" or "ovr", default="joint"
         As in MKLClassifier.
     Cs : int or list of float, default=10
         Values of C, or how many of them from 1e-3 to 1e3.
@@ -39,12 +45,6 @@ class MKLClassifierCV(MKLClassifier):
     scoring : str, callable or None, default=None
         The score, as in scikit-learn; None: the accuracy. It is weighted when samples
         are.
-    {bias}
-    multi_class : "joint" or "ovr", default="joint"
-        As in MKLClassifier.
-    {solver}
-    {tol}
-    {options}
     n_jobs : int or None, default=None
         How many folds are solved at the same time.
 

@@ -29,13 +29,13 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     {p}
     C : float, default=0.1
         The weight of the loss.
+    {solver}
+    {tol}
+    {options}
     contamination : float or "auto", default="auto"
         The share of outliers among the samples, which sets `offset_`. "auto": a sample
         is an outlier where f < 1 − √tol (at f = 1 lies the margin, and the samples on
         it are found within √tol).
-    {solver}
-    {tol}
-    {options}
 
     Attributes
     ----------

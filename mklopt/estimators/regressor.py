@@ -24,14 +24,14 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     {normalize}
     {formulation}
     {p}
-    loss : str or Loss, default="squared"
-        "squared", "eps_insensitive", "huber", "quantile", or an instance with its
-        parameters, such as EpsInsensitive(0.01).
     {C}
-    {bias}
     {solver}
     {tol}
     {options}
+    loss : str or Loss, default="squared"
+        "squared", "eps_insensitive", "huber", "quantile", or an instance with its
+        parameters, such as EpsInsensitive(0.01).
+    {bias}
 
     Attributes
     ----------
