@@ -3,8 +3,6 @@
 Names are loaded on first use (PEP 562), so that importing the package is quick.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

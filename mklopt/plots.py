@@ -10,8 +10,6 @@ Each returns a matplotlib figure and writes it when given a path ("a.png", or "a
 PNG and PDF). Results, fitted estimators and plain arrays of weights are all taken.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -21,12 +19,11 @@ import numpy as np
 from .kernels import alignment as alignments
 from .kernels import target_alignment
 from .tasks.path import Path as SolutionPath
-from .util.style import COLOURS, done, look, panels, styled
+from .util.style import COLOURS, done, panels, styled, top_curves
 
 Array = np.ndarray
 Where = str | os.PathLike | None
 MAX_BARS = 30
-MAX_LABELLED = 6  # curves with a name and a colour of their own; the others are grey
 
 
 @styled
@@ -223,12 +220,8 @@ def _grid(X: Array, count: int = 160) -> tuple[list[Array], Array]:
 
 
 def _curves(axis: Any, C: Array, values: Array, names: Sequence[str]) -> None:
-    """One curve per kernel: the largest by colour and name, the others in grey."""
-    order = np.argsort(-values.max(axis=0), kind="stable")
-    for m in order[MAX_LABELLED:]:
-        axis.plot(C, values[:, m], color="0.8", linewidth=0.8)
-    for place, m in enumerate(order[:MAX_LABELLED]):
-        axis.plot(C, values[:, m], label=names[m], **look(place))
+    """One curve per kernel."""
+    top_curves(axis, C, values, names, values.max(axis=0))
     axis.legend(frameon=False, fontsize=8)
 
 

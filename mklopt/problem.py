@@ -3,13 +3,11 @@
 min over w, b    Σ_i C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ_m ⟨w_m, ψ_m⟩ + b
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,9 +16,7 @@ from .formulations.declared import Declared
 from .formulations.losses.base import Quadratic
 from .formulations.losses.declared import DeclaredLoss
 from .grams.stack import GramStack
-from .util.arrays import real_array
-
-Array = np.ndarray
+from .util.arrays import Array, real_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +152,7 @@ class Problem:
         a = -alpha / self.spread_costs
         return -float(self.costs @ self.loss.conjugate(a, self.y))
 
-    def with_(self, **changes: Any) -> Problem:
+    def with_(self, **changes: Any) -> Self:
         """The same problem with some of its parts replaced, and checked again.
 
         Parameters

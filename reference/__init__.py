@@ -1,7 +1,5 @@
 """WHAT THE ANSWER IS: primal and dual programs, the interval of f*, stored answers."""
 
-from __future__ import annotations
-
 if not __name__.startswith("mklopt."):
     raise ImportError(
         "import mklopt.reference, not reference: a bare import would make second "

@@ -15,12 +15,10 @@ Their references are committed beside the data as candidates; tests certify them
 tests/contract/make_references.py has made both (`make contract`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -70,23 +68,17 @@ class Cell:
     def problem(self) -> Problem:
         """The problem itself, on the stored kernels."""
         grams, targets = load(self.data)
-        return Problem(
-            grams,
-            targets[self.loss.labels],
-            self.loss,
-            self.formulation,
-            self.C,
-            bias=self.loss.bias_allowed if self.bias is None else self.bias,
-        )
+        bias = self.loss.bias_allowed if self.bias is None else self.bias
+        y = targets[self.loss.labels]
+        return Problem(grams, y, self.loss, self.formulation, self.C, bias)
 
 
-def small_cells(C: float = 1.0) -> Iterator[Cell]:
+def small_cells() -> Iterator[Cell]:
     """Every example of every formulation with every example of every loss."""
-    for loss_class in losses_by_name().values():
-        for loss in loss_class.examples():
-            for formulation_class in formulations().values():
-                for formulation in formulation_class.examples(6):
-                    yield Cell("small", formulation, loss, C)
+    losses = [loss for kind in losses_by_name().values() for loss in kind.examples()]
+    omegas = [omega for kind in formulations().values() for omega in kind.examples(6)]
+    for loss, formulation in product(losses, omegas):
+        yield Cell("small", formulation, loss, 1.0)
 
 
 def wdbc_cells() -> Iterator[Cell]:
@@ -97,10 +89,9 @@ def wdbc_cells() -> Iterator[Cell]:
         F.VSKL(GROUPS, 1.0), F.VSKL(GROUPS, 2.0), F.VSKL(GROUPS, INF),
     ]  # fmt: skip
     known = losses_by_name()
-    for formulation in papers:
-        for loss in ("hinge", "logistic", "squared"):
-            for C in (0.1, 1.0, 10.0, 100.0):
-                yield Cell("wdbc", formulation, known[loss](), C)
+    losses, Cs = ("hinge", "logistic", "squared"), (0.1, 1.0, 10.0, 100.0)
+    for formulation, loss, C in product(papers, losses, Cs):
+        yield Cell("wdbc", formulation, known[loss](), C)
 
 
 def twonorm_cells() -> Iterator[Cell]:
@@ -111,31 +102,31 @@ def twonorm_cells() -> Iterator[Cell]:
         F.Tikhonov(4 / 3, 1.0), F.Composite(GROUPS, 1.0, 1.5), F.VSKL(GROUPS, 1.0),
         F.WeightedLpNorm(2.0, tuple(1.0 + m / 4 for m in range(20))),
     ]  # fmt: skip
-    known = losses_by_name()
+    both = [balls[0], balls[3]]
     for C in (0.1, 1.0, 100.0):
-        for name in ("hinge", "eps_insensitive", "one_class"):
-            # One class at C = 100 is C = 1 again: no bound is active. For q > 2 its f*
-            # is so small that C times the round-off of the loss would show.
-            some = others[2:] if name == "one_class" and C == 100 else others
-            for formulation in (*balls, *some):
-                yield Cell("twonorm", formulation, known[name](), C)
-        for name in ("squared", "huber", "quantile"):
-            for formulation in (*balls[::2], others[2]):
-                yield Cell("twonorm", formulation, known[name](), C)
-        for formulation in (*balls, *others):
-            yield Cell("twonorm", formulation, known["logistic"](), C)
-        for formulation in (balls[0], balls[3], *others[2:4], *others[5:7]):
-            yield Cell("twonorm", formulation, known["multinomial"](), C)
-        for name in ("hinge", "eps_insensitive", "squared"):
-            for formulation in balls[:-1]:
-                yield Cell("twonorm", formulation, known[name](), C, bias=False)
-        crammer = known["multiclass_hinge"]()
-        for formulation in (balls[0], balls[3], others[0], others[5]):
-            yield Cell("twonorm", formulation, crammer, C)
+        yield from _twonorm("hinge eps_insensitive", [*balls, *others], C)
+        # One class at C = 100 is C = 1 again: no bound is active. For q > 2 its f* is
+        # so small that C times the round-off of the loss would show.
+        some = others[2:] if C == 100 else others
+        yield from _twonorm("one_class", [*balls, *some], C)
+        yield from _twonorm("squared huber quantile", [*balls[::2], others[2]], C)
+        yield from _twonorm("logistic", [*balls, *others], C)
+        yield from _twonorm("multinomial", [*both, *others[2:4], *others[5:7]], C)
+        yield from _twonorm("hinge eps_insensitive squared", balls[:-1], C, bias=False)
+        yield from _twonorm("multiclass_hinge", [*both, others[0], others[5]], C)
         # p = 1.01 at C = 100: interior points end at 8.5e-8, which is no reference.
-        near = balls[:1] if C == 100 else balls[:2]
-        for formulation in (*near, *balls[2:4], balls[-1], others[2], others[6]):
-            yield Cell("twonorm", formulation, crammer, C, bias=False)
+        near = [*balls[: 1 if C == 100 else 2], *balls[2:4], balls[-1]]
+        some = [*near, others[2], others[6]]
+        yield from _twonorm("multiclass_hinge", some, C, bias=False)
+
+
+def _twonorm(
+    losses: str, some: list[Formulation], C: float, bias: bool | None = None
+) -> Iterator[Cell]:
+    """Each of the losses with each of the formulations."""
+    for name in losses.split():
+        for formulation in some:
+            yield Cell("twonorm", formulation, losses_by_name()[name](), C, bias)
 
 
 def grouped_cells() -> Iterator[Cell]:
@@ -151,26 +142,19 @@ def grouped_cells() -> Iterator[Cell]:
 
 def sampled_cells() -> Iterator[Cell]:
     """No bias, for stochastic solvers: several outputs, sparse or strongly convex."""
-    known = losses_by_name()
-    strongly_convex = [F.SparseBlockNorm(1.5, 0.3), F.ElasticNet(0.5), F.BlockNorm(1.5)]
+    block = F.BlockNorm(1.5)
+    strongly_convex = [F.SparseBlockNorm(1.5, 0.3), F.ElasticNet(0.5), block]
+    several = [F.BlockNorm(1.1), strongly_convex[0], block]
     for C in (0.1, 1.0, 100.0):
-        for name in ("multiclass_hinge", "multinomial"):
-            for formulation in (F.BlockNorm(1.1), *strongly_convex[::2]):
-                yield Cell("twonorm", formulation, known[name](), C, bias=False)
-        for name in ("hinge", "logistic", "huber", "quantile") if C <= 1 else ():
-            for formulation in strongly_convex:
-                yield Cell("twonorm", formulation, known[name](), C, bias=False)
+        yield from _twonorm("multiclass_hinge multinomial", several, C, bias=False)
+        names = "hinge logistic huber quantile" if C <= 1 else ""
+        yield from _twonorm(names, strongly_convex, C, bias=False)
 
 
 def cells() -> list[Cell]:
     """All contract problems."""
-    return [
-        *small_cells(),
-        *wdbc_cells(),
-        *twonorm_cells(),
-        *grouped_cells(),
-        *sampled_cells(),
-    ]
+    kinds = (small_cells, wdbc_cells, twonorm_cells, grouped_cells, sampled_cells)
+    return [cell for kind in kinds for cell in kind()]
 
 
 @lru_cache(maxsize=8)

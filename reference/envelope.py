@@ -5,8 +5,6 @@ computed without either: r(d) plus the optimal value of the SVM as a quadratic p
 at d ± h in each direction.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,10 @@ import numpy as np
 from .exact import run
 from .programs import svm_program
 
-Array = np.ndarray
 SETTINGS = {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iter": 100_000, "polishing": True}
 
 
-def envelope_value(problem: Any, d: Array) -> float:
+def envelope_value(problem: Any, d: np.ndarray) -> float:
     """W(d) with the value of the SVM at d that OSQP reports."""
     found = run(svm_program(problem.machine(d), np.ones(1)), "OSQP", SETTINGS)
     if found is None:

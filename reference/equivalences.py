@@ -17,8 +17,6 @@ Reference: Kloft et al. (2011), theorem 1 and proposition 5; Suzuki and Tomioka 
 section 4.2; Aflalo et al. (2011), section 2; Jain et al. (2012); Orabona et al. (2012).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

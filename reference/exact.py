@@ -6,8 +6,6 @@ the gap we want is not reached, looser tolerances, other solvers and the derived
 program follow, and the best primal point is paired with the best dual point of all.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Iterator

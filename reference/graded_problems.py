@@ -13,8 +13,6 @@ L_m on the grid 2⁻¹², like the contract problems, so that the reference is a
 is read from the store where it is stored, and solved in about 0.1 s where it is not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

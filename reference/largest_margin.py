@@ -11,8 +11,6 @@ Guarantee. lower ≤ H ≤ upper: the lower end is that of a certificate, the up
 value of a point whose margins are computed in floats, with room for their rounding.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 
@@ -21,7 +19,6 @@ import numpy as np
 from ..problem import Problem
 from .exact import solve
 
-Array = np.ndarray
 ROUNDING = 1 + 1e-10  # room for the rounding errors of margins and norms
 MAX_C = 1e8  # beyond it a problem counts as not separable
 
@@ -39,7 +36,7 @@ class HardMargin:
 
     lower: float
     upper: float
-    coefficients: Array = field(repr=False)
+    coefficients: np.ndarray = field(repr=False)
 
     @property
     def norm(self) -> tuple[float, float]:
@@ -84,7 +81,7 @@ def hard_margin(problem: Problem, tol: float = 1e-6) -> HardMargin:
     )
 
 
-def margin(problem: Problem, f: Array) -> float:
+def margin(problem: Problem, f: np.ndarray) -> float:
     """The least margin: V(f) = (1 − margin)₊, read where all margins are below 1."""
     small = 1 / (1 + 4 * float(np.max(np.abs(f))))
     return float(np.min(1 - problem.loss.value(small * f, problem.y))) / small

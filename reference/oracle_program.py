@@ -9,8 +9,6 @@ Of several attempts the one is taken whose α, made feasible, proves the most.
 Reference: Aflalo et al. (2011), eq. (13).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

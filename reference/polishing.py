@@ -14,8 +14,6 @@ certified like any other, and kept where its interval is narrower.
 Reference: Qi and Sun (1993) for semismooth Newton.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -10,8 +10,6 @@ No conjugate is written by hand here, and no closed form is used.
 The multiplier of f = Σ L_m w_m + b in the primal is α itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any

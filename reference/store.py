@@ -6,8 +6,6 @@ the last bit. A crash while writing leaves the old file or the new one; a file w
 checksum does not fit is treated as absent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -9,16 +9,12 @@ where there is one the slip printed in the paper): a proof that cannot fail prov
 nothing. `mklopt derive NAME` prints the steps as text or LaTeX.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import sympy as sp
-
-_PROOFS: dict[str, Callable[..., Derivation]] = {}
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,9 @@ class Derivation:
         return "\n".join([*lines, r"\end{align*}"])
 
 
+_PROOFS: dict[str, Callable[..., Derivation]] = {}
+
+
 def _vanishes(difference: sp.Expr) -> bool:
     """True when SymPy reduces it to 0, by the cheapest way that works.
 
@@ -115,9 +114,10 @@ def _stationary(objective: Any, variable: Any, point: Any) -> Step:
     return Step(f"stationary in {variable}", slope, 0, shown)
 
 
-def _value_at(objective: Any, variable: Any, point: Any, right: Any) -> Step:
-    shown = sp.Subs(objective, variable, point)
-    return Step("optimal value", objective.subs(variable, point), right, shown)
+def _optimum(objective: Any, variable: Any, point: Any, value: Any) -> list[Step]:
+    shown, found = sp.Subs(objective, variable, point), objective.subs(variable, point)
+    optimal = Step("optimal value", found, value, shown)
+    return [_stationary(objective, variable, point), optimal]
 
 
 def _positive(names: str) -> Any:
@@ -181,12 +181,8 @@ def tikhonov(slip: bool) -> list[Step]:
     value = 3 * sp.Rational(1, 2) ** sp.Rational(4, 3) * mu ** sp.Rational(1, 3)
     value *= N ** sp.Rational(4, 3)
     dual = t * D**2 / 2 - mu * t**2
-    return [
-        _stationary(objective, t, best),
-        _value_at(objective, t, best, value),
-        _stationary(dual, t, D**2 / (4 * mu)),
-        _value_at(dual, t, D**2 / (4 * mu), D**4 / (16 * mu)),
-    ]
+    steps = _optimum(dual, t, D**2 / (4 * mu), D**4 / (16 * mu))
+    return _optimum(objective, t, best, value) + steps
 
 
 @_proof
@@ -209,13 +205,9 @@ def group_lasso_square(slip: bool) -> list[Step]:
     C, a, b, x, y = _positive("C u_1 u_2 x y")
     S = a + b
     other = C * S if slip else C / S  # the paper multiplies
-    return [
-        Step(
-            "stationarity of C Σu is that of C'/2 (Σu)²",
-            C * sp.diff(x + y, x),
-            sp.diff(other / 2 * (x + y) ** 2, x).subs({x: a, y: b}),
-        )
-    ]
+    slope = C * sp.diff(x + y, x)
+    square = sp.diff(other / 2 * (x + y) ** 2, x).subs({x: a, y: b})
+    return [Step("stationarity of C Σu is that of C'/2 (Σu)²", slope, square)]
 
 
 @_proof
@@ -224,10 +216,7 @@ def jain_sum(slip: bool) -> list[Step]:
     u, d = _positive("u d")
     objective = u**2 / (2 * d) + d
     best = u / (2 if slip else sp.sqrt(2))
-    return [
-        _stationary(objective, d, best),
-        _value_at(objective, d, best, sp.sqrt(2) * u),
-    ]
+    return _optimum(objective, d, best, sp.sqrt(2) * u)
 
 
 # ---- losses ------------------------------------------------------------------
@@ -239,10 +228,7 @@ def squared_conjugate(slip: bool) -> list[Step]:
     a, y, f = sp.symbols("a y f", real=True)
     objective = a * f - (f - y) ** 2 / 2
     half = 1 if slip else sp.Rational(1, 2)
-    return [
-        _stationary(objective, f, y + a),
-        _value_at(objective, f, y + a, half * a**2 + a * y),
-    ]
+    return _optimum(objective, f, y + a, half * a**2 + a * y)
 
 
 @_proof

@@ -17,8 +17,6 @@ sizes of the paper; and where studies are kept. Everything is a function of the 
 columns that begin with "seconds" excepted.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import inspect
@@ -28,18 +26,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from ..campaign.fingerprint import fingerprint
+from ..judge.rates import RateCheck
 from ..util.files import write_whole
-from ..util.style import style
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..judge.rates import RateCheck
+from ..util.style import styled
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 MODES = ("tiny", "quick", "full")
@@ -151,7 +146,7 @@ class Finding:
         object.__setattr__(self, "numbers", plain)
 
     @classmethod
-    def of(cls, verdict: RateCheck, **numbers: Any) -> Finding:
+    def of(cls, verdict: RateCheck, **numbers: Any) -> Self:
         """Return the finding that a verdict of `mklopt.rates` means.
 
         Parameters
@@ -248,27 +243,26 @@ class Study(Item):
         if path is None:
             return _remembered(self, scale).copy()
         if not path.exists():
-            write_whole(path, _csv(self.run(scale)).encode())
+            write_whole(path, csv(self.run(scale)).encode())
         return _read(path)
 
 
 _USED: list[str] = []  # studies that were asked for, in order: the data of a figure
 
 
-def _csv(rows: pd.DataFrame) -> str:
+def csv(rows: pd.DataFrame) -> str:
+    """A table as CSV, the same bytes on every system."""
     return rows.to_csv(index=False, lineterminator="\n")
 
 
 def _read(path: Any) -> pd.DataFrame:
-    import pandas as pd
-
     nothing = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
     return pd.read_csv(path, **nothing)  # to the last bit from pandas 3.1 on
 
 
 @lru_cache(maxsize=64)
 def _remembered(study: Study, scale: Scale) -> pd.DataFrame:
-    return _read(io.StringIO(_csv(study.run(scale))))
+    return _read(io.StringIO(csv(study.run(scale))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,16 +285,51 @@ class Claim(Item):
 class Figure(Item):
     """A figure, drawn in the one style."""
 
+    @styled
     def __call__(self, scale: Scale) -> Any:
-        with style():
-            found = self.run(scale)
-            if found.get_layout_engine() is None:
-                found.tight_layout()
-            return found
+        found = self.run(scale)
+        if found.get_layout_engine() is None:
+            found.tight_layout()
+        return found
 
 
 class Sheet(Item):
     """A table."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one item: a verdict for a claim, a reason where it failed."""
+
+    paper: str
+    kind: str
+    name: str
+    seconds: float = 0.0
+    studies: tuple[str, ...] = ()
+    verdict: str = ""
+    evidence: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+    contrary: str = ""  # the verdict on the perturbed statement
+    contrary_evidence: str = ""
+    missing: str = ""  # data that are not here
+    error: str = ""
+
+    @property
+    def judged(self) -> str:
+        """The verdict of a claim; without its data it is not testable here."""
+        return self.verdict or ("not testable" if self.missing else "failed")
+
+    @property
+    def why_not(self) -> str:
+        """Why there is nothing to show, on one line; empty where there is."""
+        return self.missing or "".join(self.error.splitlines()[-1:])
+
+    @property
+    def sound(self) -> bool:
+        """It ran, and its check came to the opposite verdict when it had to."""
+        if self.error:
+            return False
+        return not self.contrary or self.contrary in CONTRARY.get(self.verdict, set())
 
 
 @dataclass

@@ -4,27 +4,22 @@ Beside it, in results/: ledger.json and ledger.tex, figures as PNG and PDF, the 
 behind every curve as CSV, tables as CSV and LaTeX.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import re
 import shutil
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..util.files import write_whole
 from ..util.tables import latex, markdown, plain_table
-from .items import Claim, Item, Paper, Scale
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from .run import Outcome
+from .items import Claim, Item, Outcome, Paper, Scale, csv
 
 PACKAGES = ("mklopt", "numpy", "scipy", "numba", "cvxpy", "scikit-learn")
-Outcomes = dict[str, "Outcome"]
+Outcomes = dict[str, Outcome]
 Entries = list[dict[str, Any]]  # of the ledger: one per claim
 
 
@@ -54,8 +49,7 @@ def about(scale: Scale) -> dict[str, Any]:
 
 def write_sheet(rows: pd.DataFrame, target: Path) -> None:
     """A table as CSV and LaTeX."""
-    text = rows.to_csv(index=False, lineterminator="\n")
-    write_whole(target.with_suffix(".csv"), text.encode())
+    write_whole(target.with_suffix(".csv"), csv(rows).encode())
     write_whole(target.with_suffix(".tex"), latex(_rich(rows)).encode())
 
 
@@ -103,10 +97,9 @@ def _entry(item: Claim, outcome: Outcome) -> dict[str, Any]:
 
 def _short(entries: Entries) -> Any:
     table = plain_table("", ("place", "claim", "verdict", "evidence"), ())
+    shown = ("place", "statement", "verdict", "evidence")
     for entry in entries:
-        table.add_row(
-            *(entry[k] for k in ("place", "statement", "verdict", "evidence"))
-        )
+        table.add_row(*(entry[name] for name in shown))
     return table
 
 
@@ -180,7 +173,5 @@ def _figure(item: Item) -> str:
 
 
 def _sheet(item: Item, results: Path) -> str:
-    import pandas as pd
-
     rows = pd.read_csv(results / "tables" / f"{item.name}.csv")
     return markdown(_rich(rows)) + "\n"

@@ -5,15 +5,12 @@ the mode, the seed and a fingerprint of the code: the same command goes on where
 earlier one was stopped, and no old result is taken for a new one.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import traceback
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -23,50 +20,16 @@ from threadpoolctl import threadpool_limits
 from ..data.datasets import DataNotFound
 from ..util import style
 from ..util.files import write_whole
-from .items import CONTRARY, ROOT, Claim, Figure, Item, Paper, Scale, load, used_by
+from . import items
+from .items import Claim, Figure, Item, Outcome, Paper, Scale
 from .page import write_page, write_sheet
 
 WORK = ".work"  # inside the folder of results: what an interrupted run left
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one item: a verdict for a claim, a reason where it failed."""
-
-    paper: str
-    kind: str
-    name: str
-    seconds: float = 0.0
-    studies: tuple[str, ...] = ()
-    verdict: str = ""
-    evidence: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
-    contrary: str = ""  # the verdict on the perturbed statement
-    contrary_evidence: str = ""
-    missing: str = ""  # data that are not here
-    error: str = ""
-
-    @property
-    def judged(self) -> str:
-        """The verdict of a claim; without its data it is not testable here."""
-        return self.verdict or ("not testable" if self.missing else "failed")
-
-    @property
-    def why_not(self) -> str:
-        """Why there is nothing to show, on one line; empty where there is."""
-        return self.missing or "".join(self.error.splitlines()[-1:])
-
-    @property
-    def sound(self) -> bool:
-        """It ran, and its check came to the opposite verdict when it had to."""
-        if self.error:
-            return False
-        return not self.contrary or self.contrary in CONTRARY.get(self.verdict, set())
-
-
 def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
     """Run one item of a paper; data that are missing are no error."""
-    paper = load(key)
+    paper = items.load(key)
     (item,) = (item for item in paper.items() if item.name == name)
     begun = time.perf_counter()
     outcome = Outcome(key, type(item).__name__.lower(), name)
@@ -83,7 +46,7 @@ def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
 def _performed(item: Item, scale: Scale, results: Path, outcome: Outcome) -> Outcome:
     if isinstance(item, Claim):
         return _checked(item, scale, outcome)
-    found, studies = used_by(item, scale)
+    found, studies = items.used_by(item, scale)
     if isinstance(item, Figure):
         style.write(found, results / item.paper / "results/figures" / item.name)
     elif outcome.kind == "sheet":
@@ -96,9 +59,9 @@ def _checked(item: Claim, scale: Scale, outcome: Outcome) -> Outcome:
     if path is not None and path.exists():
         known = json.loads(path.read_text(encoding="utf-8"))
         return Outcome(**{**known, "studies": tuple(known["studies"])})
-    found, studies = used_by(item, scale)
+    found, studies = items.used_by(item, scale)
     outcome = replace(outcome, **asdict(found), studies=tuple(studies))
-    if item.wrong is not None and found.verdict in CONTRARY:
+    if item.wrong is not None and found.verdict in items.CONTRARY:
         other = item.check(scale, wrong=True)
         said = other.evidence
         outcome = replace(outcome, contrary=other.verdict, contrary_evidence=said)
@@ -127,16 +90,16 @@ def run_papers(
     out: the folder for pages and results, by default papers/
     """
     console = console or Console()
-    home = ROOT / "papers" if out is None else Path(out).resolve()
+    home = items.ROOT / "papers" if out is None else Path(out).resolve()
     scale = Scale(mode, seed, home / WORK)
-    papers = [load(key) for key in keys]
+    papers = [items.load(key) for key in keys]
     (home / WORK).mkdir(parents=True, exist_ok=True)  # or say at once that it cannot
     first: list[Item] = [s for paper in papers for s in paper.studies.values()]
     later = [item for p in papers for item in p.items() if item not in first]
     outcomes: list[Outcome] = []
     try:
-        for items in (first, later):
-            outcomes += _run_all(items, scale, home, jobs, console)
+        for todo in (first, later):
+            outcomes += _run_all(todo, scale, home, jobs, console)
     except KeyboardInterrupt:
         console.print("[bold]interrupted[/]: the same command goes on from here")
         return False
@@ -149,16 +112,16 @@ def run_papers(
 
 
 def _run_all(
-    items: list[Item], scale: Scale, home: Path, jobs: int, console: Console
+    todo: list[Item], scale: Scale, home: Path, jobs: int, console: Console
 ) -> list[Outcome]:
     """The outcomes of items, printed as they come."""
     from joblib import Parallel, delayed, parallel_config
 
     found: list[Outcome] = []
-    count, quiet = len(items), not console.is_terminal
+    count, quiet = len(todo), not console.is_terminal
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(jobs, return_as="generator_unordered")
-        done = pool(delayed(perform)(i.paper, i.name, scale, home) for i in items)
+        done = pool(delayed(perform)(i.paper, i.name, scale, home) for i in todo)
         for outcome in track(done, "papers", count, console=console, disable=quiet):
             found.append(outcome)
             console.print(_line(outcome))

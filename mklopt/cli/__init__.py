@@ -4,8 +4,6 @@ One file per command, each with a function `command`: a thin layer over a functi
 that a script can call as well.
 """
 
-from __future__ import annotations
-
 import click
 
 from . import benchopt, certify, check, derive, listing, paper, race, solve, verify

@@ -9,8 +9,6 @@ added as one more file in solvers/ and are judged in the same way.
 The files are written from those in templates/.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The command `mklopt certify`: every solver on every problem, judged."""
 
-from __future__ import annotations
-
 import tomllib
 
 import click
@@ -31,11 +29,7 @@ def _settings(context: click.Context, _: object, path: str | None) -> None:
     context.default_map = found
 
 
-@click.command(
-    "certify",
-    short_help="Run every solver on every problem and judge it.",
-    epilog="Example: mklopt certify --quick --solver analytic",
-)
+@click.command("certify", epilog="Example: mklopt certify --quick --solver analytic")
 @click.option(
     "--quick/--full",
     default=False,
@@ -64,9 +58,10 @@ def command(
     limit: float,
     **only: tuple[str, ...],
 ) -> None:
-    """Run every solver on every problem it supports; compare with known optima.
+    """Run every solver on every problem and judge it.
 
-    The results go to one folder: rows.jsonl (one line per run, written when it ends),
+    A solver runs on every problem that it supports; its results are compared with known
+    optima. They go to one folder: rows.jsonl (one line per run, written when it ends),
     summary.md and report.html. After an interruption the same command continues where
     it stopped. Exit code 0: every solver kept its promises, 1: not, 2: usage error.
     """

@@ -1,7 +1,5 @@
 """The command `mklopt check`: any solver, judged and diagnosed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
@@ -11,7 +9,6 @@ from .words import AS_JSON, usage_errors
 
 @click.command(
     "check",
-    short_help="Judge any solver and say what is wrong.",
     epilog="Example: mklopt check mysolver:solve --loss logistic --tol 1e-5",
 )
 @click.argument("solver", metavar="MODULE:NAME")
@@ -31,7 +28,9 @@ from .words import AS_JSON, usage_errors
 @click.option("--time-limit", default=10.0, help="Seconds per problem.")
 @AS_JSON
 def command(solver: str, as_json: bool, **asked: Any) -> None:
-    """Judge any solver: certified gaps, and a diagnosis of what fails.
+    """Judge any solver and say what is wrong.
+
+    The verdict rests on certified gaps; what fails is diagnosed.
 
     MODULE:NAME is a generator of iterates, or a function that takes a problem and
     returns (weights, dual) or weights. The current directory is searched first. The

@@ -1,23 +1,17 @@
 """The command `mklopt derive`: a derivation that SymPy has proved."""
 
-from __future__ import annotations
-
 import click
 
 from .words import check_known
 
 
-@click.command(
-    "derive",
-    short_help="Print a derivation that SymPy has proved.",
-    epilog="Example: mklopt derive theta_update --latex",
-)
+@click.command("derive", epilog="Example: mklopt derive theta_update --latex")
 @click.argument("name", required=False)
 @click.option("--latex", is_flag=True, help="Print LaTeX for the appendix of a paper.")
 def command(name: str | None, latex: bool) -> None:
-    """Print a derivation; SymPy proves every step before it is printed.
+    """Print a derivation that SymPy has proved.
 
-    Without NAME: list all derivations.
+    SymPy proves every step before it is printed. Without NAME: list all derivations.
     """
     from ..reference import symbolic
 

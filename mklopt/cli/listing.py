@@ -1,15 +1,13 @@
 """The command `mklopt list`: everything that has a name, with one line each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from ..util.tables import headless_table
 from .words import AS_JSON, echo_json
 
 
@@ -23,7 +21,7 @@ def command(as_json: bool) -> None:
         return
     console = Console()
     for title, known in found.items():
-        table = Table(title=title, title_justify="left", show_header=False, box=None)
+        table = headless_table(title)
         for name, line in known.items():
             table.add_row(f"[bold]{escape(name)}[/]", escape(line))
         console.print(table, "")

@@ -1,17 +1,11 @@
 """The command `mklopt paper`: claims checked, figures redrawn."""
 
-from __future__ import annotations
-
 import click
 
 from .words import JOBS, usage_errors
 
 
-@click.command(
-    "paper",
-    short_help="Check the claims of a paper and redraw its figures.",
-    epilog="Example: mklopt paper kloft2011 --quick",
-)
+@click.command("paper", epilog="Example: mklopt paper kloft2011 --quick")
 @click.argument("key")
 @click.option(
     "--quick/--full",

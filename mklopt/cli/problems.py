@@ -7,8 +7,6 @@ features X (n, d) or kernels K (M, n, n). Labels −1/+1 are two classes, 0 … 
 others numbers; without a loss they get the hinge, its multi-class form, or the square.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The command `mklopt race`: solvers on the same problems, drawn for a paper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
@@ -12,7 +10,6 @@ from .words import AS_JSON, echo_json, listed, problem_options, usage_errors
 
 @click.command(
     "race",
-    short_help="Race solvers; write figures, traces, a table.",
     epilog="Example: mklopt race --data sonar --formulation lp:p=2 --loss hinge "
     "--solvers analytic,spg,simple,auto",
 )
@@ -43,10 +40,10 @@ def command(
     as_json: bool,
     **words: Any,
 ) -> None:
-    """Race solvers on the same problems; write figures, traces and a table.
+    """Race solvers; write figures, traces, a table.
 
-    Exit code 0: on every problem some solver reached the tolerance, 1: not, 2: usage
-    error.
+    All solvers run on the same problems. Exit code 0: on every problem some solver
+    reached the tolerance, 1: not, 2: usage error.
     """
     from ..tasks.race import race
     from .problems import problem

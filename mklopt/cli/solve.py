@@ -1,7 +1,5 @@
 """The command `mklopt solve`: one problem, its weights and its certificate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
@@ -14,7 +12,6 @@ MAX_ROWS = 15  # kernels in the table
 
 @click.command(
     "solve",
-    short_help="Solve one problem; print weights and certificate.",
     epilog="Example: mklopt solve sonar --formulation lp:p=2 --loss hinge --C 10",
 )
 @click.argument("given", metavar="NAME_OR_FILE.npz")
@@ -37,7 +34,7 @@ def command(
     certificate: str | None,
     **words: Any,
 ) -> None:
-    """Solve one problem; print kernel weights and the certificate.
+    """Solve one problem; print weights and certificate.
 
     NAME is a data set (see `mklopt list`). FILE.npz has labels y and features X (n, d)
     or kernels K (M, n, n). Exit code 0: solved to the tolerance, 1: not, 2: usage

@@ -1,7 +1,5 @@
 """The command `mklopt verify`: a certificate file, or a folder of results, checked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click
@@ -10,20 +8,18 @@ from .words import echo_json, usage_errors
 
 
 @click.command(
-    "verify",
-    short_help="Check a certificate in exact arithmetic.",
-    epilog="Examples: mklopt verify sonar.cert, mklopt verify certify-out",
+    "verify", epilog="Examples: mklopt verify sonar.cert, mklopt verify certify-out"
 )
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--data", multiple=True, help="FILE.npz that was certified (repeatable).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON (for a file only).")
 def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
-    """Check a certificate file in exact arithmetic.
+    """Check a certificate in exact arithmetic.
 
-    PATH may also be a folder that `mklopt certify` wrote. Then every number of every
-    row is computed again from the point that was saved with it, and every certificate
-    is checked. Exit code 0: proved, 2: invalid certificate, wrong number, or usage
-    error.
+    PATH is a certificate file, or a folder that `mklopt certify` wrote. For a folder
+    every number of every row is computed again from the point that was saved with it,
+    and every certificate is checked. Exit code 0: proved, 2: invalid certificate, wrong
+    number, or usage error.
     """
     from ..certificates.checker import main as check
 

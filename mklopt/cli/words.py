@@ -1,7 +1,5 @@
 """Words from and to the command line: options, known names, errors in one sentence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -24,23 +24,20 @@ References: Breiman (1996), "Bias, variance, and arcing classifiers"; Breiman et
 (1984), CART; Kloft et al. (2011), section 5.1; Orabona et al. (2012), section 5.2.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..util.archives import read_arrays
-from ..util.arrays import real_array
+from ..util.arrays import Array, finite_matrix, real_array, whole_number
 from .openml import Table, fetch
 
-Array = np.ndarray
 KINDS: dict[str, Callable[[Array], Array]] = {
     "binary": lambda y: np.abs(y) == 1,
     "classes": lambda y: (y == np.rint(y)) & (y >= 0),
@@ -110,7 +107,7 @@ class Dataset:
         n, d = self.X.shape
         return f"Dataset({self.name}: {n} × {d}, {self.kind}, {self.source})"
 
-    def standardized(self, by: Dataset | None = None) -> Dataset:
+    def standardized(self, by: Self | None = None) -> Self:
         """The same samples with features of mean 0 and variance 1; constants become 0.
 
         Parameters
@@ -140,7 +137,7 @@ class Dataset:
         views = {v: scaled(part, by.views[v]) for v, part in self.views.items()}
         return replace(self, X=scaled(self.X, by.X), views=views)
 
-    def split(self, size: float | int, seed: int = 0) -> tuple[Dataset, Dataset]:
+    def split(self, size: float | int, seed: int = 0) -> tuple[Self, Self]:
         """A random split into training and test samples.
 
         As in the papers, classes are not balanced.
@@ -171,20 +168,13 @@ class Dataset:
         order = np.random.default_rng(seed).permutation(n)
         return self._rows(np.sort(order[:k])), self._rows(np.sort(order[k:]))
 
-    def _rows(self, i: Array) -> Dataset:
+    def _rows(self, i: Array) -> Self:
         views = {v: part[i] for v, part in self.views.items()}
         return replace(self, X=self.X[i], y=self.y[i], views=views)
 
 
 def _matrix(given: Any, who: str, n: int) -> Array:
-    A = real_array(given, who, "an (n, d) matrix")
-    if A.ndim != 2 or len(A) != n or not A.size:
-        raise ValueError(
-            f"{who} has shape {A.shape}; expected (n, d), one row for each of the "
-            f"{n} labels"
-        )
-    if not np.all(np.isfinite(A)):
-        raise ValueError(f"{who} has missing or infinite values; drop those rows")
+    A = finite_matrix(given, who, n)
     A.flags.writeable = False
     return A
 
@@ -254,14 +244,14 @@ def load(name: str, **options: Any) -> Dataset:
 
 def _twonorm(n: int = 300, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
-    y = rng.choice([-1.0, 1.0], _count(n))
+    y = rng.choice([-1.0, 1.0], whole_number(n, "n", 1))
     X = rng.standard_normal((n, 20)) + y[:, None] * 2 / np.sqrt(20)
     return Dataset("twonorm", X, y, source=f"Breiman (1996), seed {seed}")
 
 
 def _ringnorm(n: int = 300, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
-    y = rng.choice([-1.0, 1.0], _count(n))
+    y = rng.choice([-1.0, 1.0], whole_number(n, "n", 1))
     Z, wide = rng.standard_normal((n, 20)), y[:, None] > 0
     X = np.where(wide, 2 * Z, Z + 2 / np.sqrt(20))
     return Dataset("ringnorm", X, y, source=f"Breiman (1996), seed {seed}")
@@ -269,7 +259,7 @@ def _ringnorm(n: int = 300, seed: int = 0) -> Dataset:
 
 def _waveform(n: int = 300, seed: int = 0) -> Dataset:
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, 3, _count(n))
+    y = rng.integers(0, 3, whole_number(n, "n", 1))
     u = rng.random((n, 1))
     i, peaks = np.arange(1, 22), np.array([[7], [15], [11]])
     h = np.maximum(6 - np.abs(i - peaks), 0)
@@ -287,8 +277,8 @@ def _kloft_toy(
     ones, which makes no difference because the noise is isotropic. It does not say
     which values of nu were used either: here (1 − ν) d must be a whole number from 1.
     """
-    ones = round((1 - nu) * d)
-    if _count(n) % 2 or not 1 <= ones <= d or abs((1 - nu) * d - ones) > 1e-6 * d:
+    ones, odd = round((1 - nu) * d), whole_number(n, "n", 1) % 2
+    if odd or not 1 <= ones <= d or abs((1 - nu) * d - ones) > 1e-6 * d:
         raise ValueError(
             f"n = {n}, nu = {nu}, d = {d}; a balanced sample has an even n, and "
             "(1 − nu) d must be a whole number of informative features, at least 1"
@@ -311,7 +301,7 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
     with gaussians("mean") and C = 6/n, select the kernels that the paper reports. As in
     its figure, samples are in the order of their classes (0, 1, 2 here).
     """
-    if _count(n) % 3:
+    if whole_number(n, "n", 1) % 3:
         raise ValueError(f"n = {n}; three classes of one size need a multiple of 3")
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1, 2], n // 3)
@@ -324,12 +314,6 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
     X = np.hstack(list(views.values()))
     source = f"Orabona et al. (2012), distance {distance}, seed {seed}"
     return Dataset("orabona_toy", X, y, views, "classes", source)
-
-
-def _count(n: Any) -> int:
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n = {n!r}; give a whole number of samples")
-    return int(n)
 
 
 _GENERATORS: dict[str, Callable[..., Dataset]] = {
@@ -375,21 +359,16 @@ def _stored(name: str) -> Dataset:
     where = (
         f"MKLOPT_DATA = {folder} has no {file}" if folder else "MKLOPT_DATA is not set"
     )
-    if table.not_there:
-        raise DataNotFound(
-            f"{name} was not found: {where}, and OpenML has it {table.not_there}; put "
-            f"{file} with arrays X {table.shape} and y into a folder and set "
-            "MKLOPT_DATA to it"
-        )
-    numbers = list(table.ids.values())
+    numbers, why = list(table.ids.values()), f"has it {table.not_there}"
     try:
-        return _assembled(name, *fetch(table), source=f"OpenML {numbers}")
+        if not table.not_there:
+            return _assembled(name, *fetch(table), source=f"OpenML {numbers}")
     except (OSError, ValueError) as error:
-        raise DataNotFound(
-            f"{name} was not found: {where}, and OpenML did not give its number "
-            f"{', '.join(map(str, numbers))} ({error}); put {file} into a folder and "
-            "set MKLOPT_DATA to it, or go online"
-        ) from None
+        why = f"did not give {numbers} ({error}): go online"
+    raise DataNotFound(
+        f"{name} was not found: {where}, and OpenML {why}; put {file} into a folder "
+        f"and set MKLOPT_DATA to it: the arrays X {table.shape} and y"
+    )
 
 
 def _assembled(name: str, parts: dict[str, Array], y: Array, source: str) -> Dataset:
@@ -408,20 +387,16 @@ def _built_in(name: str) -> Dataset:
 
 
 def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
-    wanted = ", ".join([*(view or "X" for view in table.ids), "y"])
+    wanted = [*(view or "X" for view in table.ids), "y"]
+    rows, columns = table.shape
     try:
         # Twice the size of the table, and 1 MB for headers and a few more arrays.
-        rows, columns = table.shape
         arrays = read_arrays(path, 16 * rows * (columns + 1) + 2**20)
+        if not set(wanted) <= set(arrays):
+            raise ValueError(f"it has the arrays {', '.join(arrays) or 'none'}")
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"{path} is not a NumPy archive of plain numbers ({error}); write it again "
-            f"with numpy.savez, with the arrays {wanted}"
+            f"{path} is not a NumPy archive of plain numbers {', '.join(wanted)} "
+            f"({error}); write it again with numpy.savez"
         ) from error
-    try:
-        return {view: arrays[view or "X"] for view in table.ids}, arrays["y"]
-    except KeyError:
-        raise ValueError(
-            f"{path} has the arrays {', '.join(arrays) or 'none'}; expected {wanted}: "
-            "write it again with numpy.savez"
-        ) from None
+    return {view: arrays[view or "X"] for view in table.ids}, arrays["y"]

@@ -1,7 +1,5 @@
 """Tables from OpenML: fetched and cached by scikit-learn, decoded and checked here."""
 
-from __future__ import annotations
-
 import socket
 import warnings
 from collections.abc import Mapping

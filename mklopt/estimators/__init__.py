@@ -13,8 +13,6 @@ np.moveaxis(K, 0, -1) of the (M, n, n_train) stack K: samples come first, so tha
 cross-validation can slice both of their axes (it does so for pairwise estimators).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..util.moved import old_name

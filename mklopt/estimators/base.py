@@ -1,13 +1,10 @@
 """What all estimators share: kernels, one certified solve, prediction."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -40,7 +37,7 @@ class Bounds:
     assumptions: tuple[str, ...]
 
     @classmethod
-    def of(cls, result: Result) -> Bounds:
+    def of(cls, result: Result) -> Self:
         """What the certificate of a result says."""
         found = result.certificate
         ends = (found.lower, found.upper, found.relative_gap)
@@ -78,7 +75,10 @@ class Decision:
     kernels: FittedKernels | None
 
     def __call__(self, X: Array) -> Array:
-        return np.concatenate([self._of(block) for block in self._blocks(X)])
+        if self.kernels is None:
+            K = np.moveaxis(X[:, :, self.active][:, self.columns], -1, 0)
+            return self._of(K)
+        return np.concatenate([self._of(K) for K in self.kernels.cross_blocks(X)])
 
     def _of(self, K: Array) -> Array:
         f = np.tile(self.bias, (K.shape[1], 1))
@@ -86,22 +86,9 @@ class Decision:
             f += kernel @ part
         return f
 
-    def _blocks(self, X: Array) -> Iterator[Array]:
-        if self.kernels is None:
-            yield np.moveaxis(X[:, :, self.active][:, self.columns], -1, 0)
-        elif len(self.active):
-            yield from self.kernels.cross_blocks(X)
-        else:
-            yield np.empty((0, len(X), 0))
 
-
-def keep_parameters(estimator: BaseEstimator, given: dict[str, Any]) -> None:
-    """Parameters as they are given: scikit-learn wants nothing else of __init__."""
-    for name, value in given.items():
-        if name not in ("self", "__class__"):
-            setattr(estimator, name, value)
-
-
+# scikit-learn wants an __init__ that keeps its parameters and does nothing else.
+@dataclass(eq=False, repr=False)
 class MKLEstimator(BaseEstimator):
     """What all estimators share: kernels, formulation, C, and one certified solve.
 
@@ -146,16 +133,15 @@ class MKLEstimator(BaseEstimator):
         What mklopt.solve returned, kernel matrices included, so it is not pickled.
     """
 
-    kernels: Any
-    normalize: Any
-    formulation: Any
-    p: float | None
-    C: float
-    solver: str
-    tol: float
-    options: dict | None
-    result_: Any
-    certificate_: Any
+    kernels: Any = None
+    _: KW_ONLY
+    normalize: Any = "spherical"
+    formulation: Any = "lp"
+    p: float | None = None
+    C: float = 1.0
+    solver: str = "auto"
+    tol: float = 1e-6
+    options: dict | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -253,8 +239,8 @@ class MKLEstimator(BaseEstimator):
         bounds = tuple(Bounds.of(r) for r in results)
         weights = np.array([r.weights for r in results])
         several = len(results) > 1
-        self.result_ = results if several else results[0]
-        self.certificate_ = bounds if several else bounds[0]
+        self.result_: Any = results if several else results[0]
+        self.certificate_: Any = bounds if several else bounds[0]
         self.weights_ = weights if several else weights[0]
         for result in results:
             if not result.converged:

@@ -1,8 +1,7 @@
 """MKLClassifier: two classes, or several jointly or one against the rest."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -15,7 +14,7 @@ from ..problem import Problem, loss_from
 from ..run.loop import solve
 from ..run.result import Result
 from ..tasks.one_vs_rest import binary_problems
-from .base import MKLEstimator, Sample, keep_parameters, share_parameters
+from .base import MKLEstimator, Sample, share_parameters
 
 Array = np.ndarray
 JOINT = {"hinge": "multiclass_hinge", "logistic": "multinomial"}  # of several classes
@@ -32,6 +31,7 @@ def _has_likelihood(self: Any) -> bool:
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifier(ClassifierMixin, MKLEstimator):
     """Multiple kernel learning for two or more classes, with any labels.
 
@@ -43,17 +43,17 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     {normalize}
     {formulation}
     {p}
+    {C}
+    {solver}
+    {tol}
+    {options}
     loss : str or Loss, default="hinge"
         "hinge" or "logistic", which have a joint form for several classes; a loss of
         classes; or any loss of −1/+1 labels for two classes, or one against the rest.
-    {C}
     {bias}
     multi_class : "joint" or "ovr", default="joint"
         For three or more classes. "joint": all of them with one set of kernel weights.
         "ovr": a binary problem with weights of its own for each class against the rest.
-    {solver}
-    {tol}
-    {options}
 
     Attributes
     ----------
@@ -77,24 +77,11 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        loss: Any = "hinge",
-        C: float = 1.0,
-        bias: bool = True,
-        multi_class: str = "joint",
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-    ):
-        keep_parameters(self, locals())
+    loss: Any = "hinge"
+    bias: bool = True
+    multi_class: str = "joint"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.
 
         Parameters

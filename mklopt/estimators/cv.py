@@ -1,8 +1,7 @@
 """MKLClassifierCV: C chosen by cross-validation along paths with warm starts."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -11,13 +10,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
 from ..tasks.path import path
-from .base import Sample, keep_parameters, share_parameters
+from .base import Sample, share_parameters
 from .classifier import MKLClassifier
 
 Array = np.ndarray
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLClassifierCV(MKLClassifier):
     """MKLClassifier with C chosen by cross-validation along a warm-started path.
 
@@ -30,7 +30,13 @@ class MKLClassifierCV(MKLClassifier):
     {normalize}
     {formulation}
     {p}
+    {solver}
+    {tol}
+    {options}
     loss : str or Loss, default="hinge"
+        As in MKLClassifier.
+    {bias}
+    multi_class : "joint" or "ovr", default="joint"
         As in MKLClassifier.
     Cs : int or list of float, default=10
         Values of C, or how many of them from 1e-3 to 1e3.
@@ -39,12 +45,6 @@ class MKLClassifierCV(MKLClassifier):
     scoring : str, callable or None, default=None
         The score, as in scikit-learn; None: the accuracy. It is weighted when samples
         are.
-    {bias}
-    multi_class : "joint" or "ovr", default="joint"
-        As in MKLClassifier.
-    {solver}
-    {tol}
-    {options}
     n_jobs : int or None, default=None
         How many folds are solved at the same time.
 
@@ -75,39 +75,21 @@ class MKLClassifierCV(MKLClassifier):
     (3, 2)
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        loss: Any = "hinge",
-        Cs: Any = 10,
-        cv: Any = None,
-        scoring: Any = None,
-        bias: bool = True,
-        multi_class: str = "joint",
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-        n_jobs: int | None = None,
-    ):
-        keep_parameters(self, locals())
+    C: float = field(default=1.0, init=False)  # each of Cs in turn
+    Cs: Any = 10
+    cv: Any = None
+    scoring: Any = None
+    n_jobs: int | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifierCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C by cross-validation, then solve the problem of all samples."""
         X, y = self._labelled(X, y)
         self.Cs_ = _values(self.Cs)
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(_path_scores)(self._at(1.0), self.Cs_, self.scoring, fold,
-                                  X, y, sample_weight)
-            for fold in folds
-        )  # fmt: skip
-        self.scores_ = np.array(scores)
+        jobs = (delayed(self._scores)(fold, X, y, sample_weight) for fold in folds)
+        self.scores_ = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         self.C_ = float(self.Cs_[np.argmax(np.mean(self.scores_, axis=0))])
         best = self._at(self.C_)
         sample, fitted, problem = best._task(X, y, sample_weight)
@@ -124,6 +106,34 @@ class MKLClassifierCV(MKLClassifier):
             found.feature_names_in_ = self.feature_names_in_
         return found
 
+    def _scores(
+        self, fold: tuple, X: Array, y: Array, sample_weight: Any
+    ) -> list[float]:
+        """The score of each C on the samples held out, from kernels computed once."""
+        model, (train, test) = self._at(1.0), fold
+        rows = np.ix_(train, train) if model._precomputed else train
+        weight = None if sample_weight is None else sample_weight[train]
+        sample, fitted, problem = model._task(X[rows], y[train], weight)
+        if fitted is None:
+            held_out = X[np.ix_(test, train[sample.place >= 0])]
+        else:
+            held_out = np.moveaxis(fitted.cross(X[test]), 0, -1)
+        # A second estimator takes these kernel values, of new and training points.
+        same = model.get_params(deep=False)
+        view = MKLClassifier(**{**same, "kernels": "precomputed"})
+        view.classes_, view.n_features_in_ = model.classes_, len(sample.y)
+        scorer = check_scoring(view, self.scoring)
+        weighing = {} if weight is None else {"sample_weight": sample_weight[test]}
+        given = Sample(held_out, sample.y, sample.weight, np.arange(len(sample.y)))
+        scale, options = float(np.max(problem.costs)), model._solve_options()
+        Cs = scale * self.Cs_
+        paths = [path(one, Cs, **options) for one in model._problems(problem)]
+        scores = []
+        for results in zip(*paths):
+            view._store(list(results), given, None)
+            scores.append(float(scorer(view, held_out, y[test], **weighing)))
+        return scores
+
 
 def _values(Cs: Any) -> Array:
     if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool) and Cs > 0:
@@ -132,41 +142,3 @@ def _values(Cs: Any) -> Array:
     if not len(found) or not np.all(np.isfinite(found) & (found > 0)):
         raise ValueError(f"Cs = {Cs!r}; give a number of values, or positive numbers")
     return found
-
-
-def _path_scores(
-    model: MKLClassifier, Cs: Array, scoring: Any, fold: tuple, X: Array, y: Array,
-    sample_weight: Any,
-) -> list[float]:  # fmt: skip
-    """The score of each C on the samples held out, from kernels computed once."""
-    train, test = fold
-    rows = np.ix_(train, train) if model._precomputed else train
-    weight = None if sample_weight is None else sample_weight[train]
-    sample, fitted, problem = model._task(X[rows], y[train], weight)
-    if fitted is None:
-        held_out = X[np.ix_(test, train[sample.place >= 0])]
-    else:
-        held_out = np.moveaxis(fitted.cross(X[test]), 0, -1)
-    view = _on_kernel_values(model, len(sample.y))
-    scorer = check_scoring(view, scoring)
-    weighing = {} if sample_weight is None else {"sample_weight": sample_weight[test]}
-    given = Sample(held_out, sample.y, sample.weight, np.arange(len(sample.y)))
-    scale, options = float(np.max(problem.costs)), model._solve_options()
-    paths = [path(one, scale * Cs, **options) for one in model._problems(problem)]
-    scores = []
-    for results in zip(*paths):
-        view._store(list(results), given, None)
-        scores.append(float(scorer(view, held_out, y[test], **weighing)))
-    return scores
-
-
-def _on_kernel_values(model: MKLClassifier, n: int) -> MKLClassifier:
-    """A second estimator, which takes the kernel values of new and n training points.
-
-    The kernels of a fold are computed once for all C; the model itself, whose
-    parameters are the user's, stays as it is.
-    """
-    parameters = model.get_params(deep=False) | {"kernels": "precomputed"}
-    view = MKLClassifier(**parameters)
-    view.classes_, view.n_features_in_ = model.classes_, n
-    return view

@@ -1,8 +1,7 @@
 """MKLOneClass: outlier detection with several kernels."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -10,12 +9,13 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..problem import loss_from
 from ..run.loop import solve
-from .base import MKLEstimator, keep_parameters, share_parameters
+from .base import MKLEstimator, share_parameters
 
 Array = np.ndarray
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLOneClass(OutlierMixin, MKLEstimator):
     """The smallest Ω(‖w_1‖, …, ‖w_M‖) with f ≥ 1 on most samples: what is unusual?
 
@@ -29,13 +29,13 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     {p}
     C : float, default=0.1
         The weight of the loss.
+    {solver}
+    {tol}
+    {options}
     contamination : float or "auto", default="auto"
         The share of outliers among the samples, which sets `offset_`. "auto": a sample
         is an outlier where f < 1 − √tol (at f = 1 lies the margin, and the samples on
         it are found within √tol).
-    {solver}
-    {tol}
-    {options}
 
     Attributes
     ----------
@@ -59,22 +59,10 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     array([-1])
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        C: float = 0.1,
-        contamination: Any = "auto",
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-    ):
-        keep_parameters(self, locals())
+    C: float = 0.1
+    contamination: Any = "auto"
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MKLOneClass:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.
 
         Parameters

@@ -1,20 +1,18 @@
 """MKLRegressor: regression with several kernels."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from ..problem import loss_from
 from ..run.loop import solve
-from .base import MKLEstimator, keep_parameters, share_parameters
-
-Array = np.ndarray
+from .base import MKLEstimator, share_parameters
 
 
 @share_parameters
+@dataclass(eq=False, repr=False, kw_only=True)
 class MKLRegressor(RegressorMixin, MKLEstimator):
     """Multiple kernel learning for real targets.
 
@@ -26,14 +24,14 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     {normalize}
     {formulation}
     {p}
-    loss : str or Loss, default="squared"
-        "squared", "eps_insensitive", "huber", "quantile", or an instance with its
-        parameters, such as EpsInsensitive(0.01).
     {C}
-    {bias}
     {solver}
     {tol}
     {options}
+    loss : str or Loss, default="squared"
+        "squared", "eps_insensitive", "huber", "quantile", or an instance with its
+        parameters, such as EpsInsensitive(0.01).
+    {bias}
 
     Attributes
     ----------
@@ -54,23 +52,10 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        normalize: Any = "spherical",
-        formulation: Any = "lp",
-        p: float | None = None,
-        loss: Any = "squared",
-        C: float = 1.0,
-        bias: bool = True,
-        solver: str = "auto",
-        tol: float = 1e-6,
-        options: dict | None = None,
-    ):
-        keep_parameters(self, locals())
+    loss: Any = "squared"
+    bias: bool = True
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.
 
         Parameters
@@ -98,7 +83,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
         self._store([solve(problem, **self._solve_options())], sample, fitted)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> np.ndarray:
         """f of new samples.
 
         Parameters

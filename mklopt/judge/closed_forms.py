@@ -13,8 +13,6 @@ An interior-point method finds minimizers to the square root of its accuracy onl
 what defines them is checked instead, to TOL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
@@ -22,7 +20,7 @@ from operator import itemgetter
 import numpy as np
 
 from ..formulations import Formulation, stripped
-from ..util.tables import plain_table
+from ..util.tables import as_text, plain_table
 
 Array = np.ndarray
 INF = float("inf")
@@ -94,17 +92,12 @@ class FormulationReport:
         return f"FormulationReport({self.formulation}, M = {self.M}: {said})"
 
     def __str__(self) -> str:
-        from rich.console import Console
-
         table = plain_table("", ("operator", "form", "verdict"), ("error",))
         for row in self.rows:
             verdict = "holds" if row.holds else f"FAILS at {row.where}"
             cells = ("closed", verdict, f"{row.error:.1e}")
             table.add_row(row.operator, *(cells if row.closed else ("derived", "", "")))
-        console = Console(width=120, color_system=None)
-        with console.capture() as shown:
-            console.print(table)
-        return f"{self!r}\n{shown.get().rstrip()}"
+        return f"{self!r}\n{as_text(table, 120)}"
 
 
 def check_closed_forms(formulation: Formulation, M: int) -> FormulationReport:

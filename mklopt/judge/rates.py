@@ -23,8 +23,6 @@ every s > 0, ⟨v, u⟩ ≤ (Ω(u) + Ω*(sv))/s, so that with v = 1 and v = e_m
     ‖w*‖² ≤ Σu* · max u* ≤ min_s (F(0) + Ω*(s1))/s · max_m min_s (F(0) + Ω*(s e_m))/s.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

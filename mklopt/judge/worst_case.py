@@ -14,12 +14,12 @@ Users reach it as `mklopt.rates.worst_case`, or by `worst_case` of a claim there
 Reference: Goujaud et al. (2024), PEPit; Bauschke, Bolte and Teboulle (2017).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
+
+from ..util.arrays import whole_number
 
 
 class NotTestable(ValueError):
@@ -80,8 +80,7 @@ def worst_case(method: str, t: int) -> WorstCase:
     """
     if method not in METHODS:
         raise ValueError(f"method = {method!r}; choose one of {', '.join(METHODS)}")
-    if not isinstance(t, int) or t < 1:
-        raise ValueError(f"t = {t!r}; give a number of steps ≥ 1")
+    whole_number(t, "t, the number of steps,", 1)
     try:
         with warnings.catch_warnings():  # of its own docstrings
             warnings.simplefilter("ignore")

@@ -6,8 +6,6 @@ grams, test = fitted.grams(), fitted.cross(X_test)  # a stack, and (M, n_test, n
 grams = fitted.lazy(cache="500MB")                  # computed on demand
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..util.moved import old_name

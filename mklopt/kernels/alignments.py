@@ -6,18 +6,15 @@ H = I − 11ᵀ/n. The target is L = yyᵀ.
 Reference: Cortes et al. (2012), centred alignment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..util.arrays import real_array
+from ..grams.stack import GramStack
+from ..util.arrays import Array, real_array
 from .normalizations import TINY
 
-Array = np.ndarray
 SLAB_ENTRIES = 2**22  # numbers in memory at a time (32 MB)
 
 
@@ -46,7 +43,7 @@ def alignment(grams: Any, centred: bool = True) -> Array:
     array([[1.        , 0.70710678],
            [0.70710678, 1.        ]])
     """
-    stack = _stack(grams)
+    stack = grams if hasattr(grams, "rows") else GramStack(grams)
     products = np.zeros((stack.M, stack.M))
     for _, rows in _slabs(stack, centred):
         flat = rows.reshape(stack.M, -1)
@@ -78,7 +75,7 @@ def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
     ValueError
         If y has the wrong shape or is the same for all samples, or a kernel is zero.
     """
-    stack = _stack(grams)
+    stack = grams if hasattr(grams, "rows") else GramStack(grams)
     Y = real_array(y, "y", "numbers, one or one row per sample")
     if Y.ndim not in (1, 2) or len(Y) != stack.n:
         raise ValueError(
@@ -96,15 +93,6 @@ def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
         dots += KY.reshape(stack.M, -1) @ Y[i].ravel()
         squares += np.einsum("mij,mij->m", rows, rows)
     return np.asarray(dots / (_norms(squares, stack.n) * size))
-
-
-def _stack(grams: Any) -> Any:
-    if hasattr(grams, "rows"):
-        return grams
-    K = real_array(grams, "grams", "a GramStack or an (M, n, n) array")
-    if K.ndim != 3 or K.shape[1] != K.shape[2] or 0 in K.shape:
-        raise ValueError(f"grams has shape {K.shape}; expected (M, n, n)")
-    return SimpleNamespace(M=len(K), n=K.shape[1], rows=lambda i: K[:, i])
 
 
 def _slabs(stack: Any, centred: bool) -> Iterator[tuple[Array, Array]]:

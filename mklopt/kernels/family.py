@@ -20,20 +20,16 @@ References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), s
 5.1 and 5.2; Kloft et al. (2011); Orabona et al. (2012), section 5.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..util.arrays import real_array
-from .fitted import FittedKernels, Sizes, blocks_of, sizes_of, whole_number
+from ..util.arrays import Array, real_array, whole_number
+from .fitted import FittedKernels, Sizes, blocks_of, sizes_of
 from .functions import Function, Gaussian, Kernel, Power
 from .normalizations import Steps
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class Family:
     def __repr__(self) -> str:
         return f"Family{tuple((make.__name__[1:], *how) for make, *how in self.parts)}"
 
-    def __add__(self, other: Family) -> Family:
+    def __add__(self, other: "Family") -> "Family":
         if not isinstance(other, Family):
             return NotImplemented
         return Family(self.parts + other.parts)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..grams.stack import GramStack
-from ..util.arrays import real_array
+from ..util.arrays import Array, finite_matrix, whole_number
 from .functions import Gaussian, Kernel
 from .normalizations import Block, Steps, named
 
 if TYPE_CHECKING:
     from .streaming import LazyStack
 
-Array = np.ndarray
 Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
 Sizes = Mapping[str | int, int]  # and their numbers of features
 
@@ -255,11 +254,7 @@ def blocks_of(X: Any, name: str) -> Blocks:
     views = dict(X) if isinstance(X, Mapping) else views
     for view, given in views.items():
         who = name if view == "" else f"{name}, view {view!r},"
-        block = views[view] = real_array(given, who, "an (n, d) matrix of numbers")
-        if block.ndim != 2 or 0 in block.shape:
-            raise ValueError(f"{who} has shape {block.shape}; expected (n, d)")
-        if not np.all(np.isfinite(block)):
-            raise ValueError(f"{who} has NaN or infinite entries; fill in or drop them")
+        views[view] = finite_matrix(given, who)
     if len({len(block) for block in views.values()}) != 1:
         rows = {view: len(block) for view, block in views.items()}
         raise ValueError(f"{name} has views with {rows} rows; give each sample in each")
@@ -274,10 +269,3 @@ def sizes_of(blocks: Blocks) -> Sizes:
 def rows_of(blocks: Blocks) -> int:
     """The number of points, which is the same in all views."""
     return len(next(iter(blocks.values())))
-
-
-def whole_number(given: Any, name: str, least: int) -> int:
-    """given as an int, or a ValueError unless it is a whole number ≥ least."""
-    if not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
-    return int(given)

@@ -5,8 +5,6 @@ Power       (t + offset)^degree   t = ⟨x, z⟩
 Function    k(A, B)               a user's own, which is its own base
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -14,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array
 from .normalizations import NORMALIZATIONS, Block
 from .pairwise import distances, products
 
-Array = np.ndarray
 WHOLE = Block(slice(None))
 
 

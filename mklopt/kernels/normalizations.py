@@ -12,8 +12,6 @@ of r points with c training points, and the squares k(x, x) of the r points.
 Reference: Kloft et al. (2011), eqs. (25) and (26).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

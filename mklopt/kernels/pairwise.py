@@ -10,8 +10,6 @@ points with itself is symmetric to the last bit. A matrix product by BLAS guaran
 none of this. Four rows and four features at a time keep most of its speed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import boolean, float64, int64, njit, types
 

@@ -30,8 +30,6 @@ width) take one sweep when the stack is made. full(), dense() and the solvers th
 them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import OrderedDict
@@ -40,7 +38,7 @@ from functools import partial, reduce
 from itertools import pairwise
 from operator import add
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -99,7 +97,7 @@ class LazyStack(GramStack):
         self._fill(_family(kernels).fit(X, normalize), cache)
 
     @classmethod
-    def of(cls, fitted: FittedKernels, cache: Any = "500MB") -> LazyStack:
+    def of(cls, fitted: FittedKernels, cache: Any = "500MB") -> Self:
         """A stack of kernels that are fitted already.
 
         Parameters
@@ -122,7 +120,7 @@ class LazyStack(GramStack):
         self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
-    def cache(self) -> Cache:
+    def cache(self) -> "Cache":
         """The cache, with its counts of hits and misses."""
         return self._store.cache
 
@@ -201,8 +199,7 @@ class Base:
         self.rule, self.name = kernel.rule, kernel.name
         self.given = getattr(kernel.rule, "given", False)  # distances, not points
         self.own = callable(kernel.rule.shared)  # a user's function
-        self.X = X if isinstance(kernel.columns, slice) else X[:, kernel.columns]
-        self.X = np.ascontiguousarray(self.X)
+        self.X = np.ascontiguousarray(X[:, kernel.columns])
         self.Z = np.ascontiguousarray(self.X[:, :0] if self.given else self.X.T)
         self.diagonal = kernel.rule.diagonal(self.X)
         self.apart = kernel.rule.shared == "distances"
@@ -446,16 +443,12 @@ class Tiles:
         base = self.bases[place]
         if base.own:
             return self._rows_of_tiles(place, which)
-        t = np.empty((len(which), self.n))
-        kept = [self.cache.get((place, int(i))) for i in which]
-        new = np.array([k for k, row in enumerate(kept) if row is None], int)
-        t[new] = base.rows(which[new])
-        for k, row in enumerate(kept):
-            if row is None:
-                self.cache.put((place, int(which[k])), t[k].copy())
-            else:
-                t[k] = row
-        return t
+        kept: dict[int, Any] = {int(i): self.cache.get((place, int(i))) for i in which}
+        new = [i for i, row in kept.items() if row is None]
+        for i, row in zip(new, base.rows(np.array(new, int))):
+            kept[i] = row.copy()
+            self.cache.put((place, i), kept[i])
+        return np.array([kept[int(i)] for i in which]).reshape(-1, self.n)
 
     def _rows_of_tiles(self, place: int, which: Array) -> Array:
         t = np.empty((len(which), self.n))

@@ -15,8 +15,6 @@ polynomials (⟨x, z⟩ + r²)^p of degree 1, 2, 3, r² being the mean of ‖x�
 over samples with their weights, so that a weight of 2 is the same as a copy.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import reduce

@@ -7,8 +7,6 @@ them, and mostly more than the joint problem (loss "multiclass_hinge"), whose cl
 share one set of weights: Orabona et al. (2012), section 5.2 and figure 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

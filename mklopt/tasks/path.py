@@ -6,8 +6,6 @@ and the path begins there. Each point starts from the solution of the one before
 certificate of each is its own, so that a bad start can cost time but not truth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +17,7 @@ from ..problem import Problem
 from ..reference.c_zero import zero_point
 from ..run.loop import solve
 from ..run.result import Result
-from ..util.arrays import real_array
-
-Array = np.ndarray
+from ..util.arrays import Array, real_array
 
 
 @dataclass(frozen=True, eq=False)

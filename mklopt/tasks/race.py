@@ -18,8 +18,6 @@ of problems that a solver reaches the tolerance on within ρ times the best time
 Reference: Dolan and Moré (2002).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +32,7 @@ from ..run.result import Result
 from ..run.trace import COLUMNS
 from ..solvers import find
 from ..solvers.base import Unsupported
-from ..util.tables import plain_table
+from ..util.tables import as_text, plain_table
 from .race_figure import draw, save
 
 Array = np.ndarray
@@ -138,14 +136,13 @@ class Race:
             inf where a run fails, or there is none.
         """
         tol = self.tol if tol is None else tol
-        times: dict[tuple[str, str], list[float]] = {}
-        for run in self.runs:
-            key = (run.problem, run.solver)
-            times.setdefault(key, []).append(run.time_to(tol))
-        rows = [
-            [times.get((p, s), [np.inf]) for s in self.solvers] for p in self.problems
-        ]
-        return np.array([[np.mean(some) for some in row] for row in rows])
+
+        def mean_time(problem: str, solver: str) -> float:
+            mine = [r for r in self.runs if (r.problem, r.solver) == (problem, solver)]
+            return float(np.mean([run.time_to(tol) for run in mine] or [np.inf]))
+
+        rows = [[mean_time(p, s) for s in self.solvers] for p in self.problems]
+        return np.array(rows)
 
     def profile(self, tol: float | None = None) -> tuple[Array, Array]:
         """The performance profile of the solvers.
@@ -237,13 +234,8 @@ class Race:
         return save(self, folder)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(width=110, color_system=None)
-        with console.capture() as shown:
-            console.print(self.table())
         skipped = [f"left out: {who} ({why})" for who, why in self.left_out.items()]
-        return "\n".join([shown.get().rstrip(), *skipped])
+        return "\n".join([as_text(self.table(), 110), *skipped])
 
 
 def performance_profile(times: Any) -> tuple[Array, Array]:
@@ -309,25 +301,25 @@ def race(
     if isinstance(solvers, str) or not list(solvers):
         raise ValueError("solvers: give a list of names, such as ['analytic', 'auto']")
     runs: list[Run] = []
-    left_out: dict[str, str] = {}
+    intervals, left_out = {}, {}
     for name, problem in named.items():
+        mine: list[Run] = []
         for solver in solvers:
             try:
                 method = find(solver, problem)
             except Unsupported as error:
                 left_out[f"{solver} on {name}"] = str(error)
                 continue
-            _warm_up(problem, solver)
+            # Not timed, so that everything is compiled afterwards.
+            solve(_alone(problem), solver, tol=1e-3, max_iter=3, time_limit=10.0)
             for seed in seeds if method.draws else list(seeds)[:1]:
                 how = {"tol": tol, "time_limit": time_limit, "seed": seed}
-                runs.append(_run(name, problem, solver, how))
+                mine.append(_run(name, problem, solver, how))
+        if mine:
+            intervals[name] = _interval(problem, mine, reference)
+        runs += mine
     if not runs:
         raise ValueError("no solver takes any of the problems: " + str(left_out))
-    intervals = {
-        name: _interval(problem, [r for r in runs if r.problem == name], reference)
-        for name, problem in named.items()
-        if any(run.problem == name for run in runs)
-    }
     return Race(runs, intervals, tol, left_out)
 
 
@@ -346,11 +338,6 @@ def _named(problems: Any) -> dict[str, Problem]:
 def _alone(problem: Problem) -> Problem:
     """The same problem and kernels, with a cache and a count of passes of its own."""
     return problem.with_(grams=problem.grams.apart())
-
-
-def _warm_up(problem: Problem, solver: str) -> None:
-    """A short run that is not timed, so that everything is compiled afterwards."""
-    solve(_alone(problem), solver, tol=1e-3, max_iter=3, time_limit=10.0)
 
 
 def _run(name: str, problem: Problem, solver: str, how: dict[str, Any]) -> Run:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..util.latex import pgf
-from ..util.style import done, look, panels, styled
+from ..util.style import done, look, panels, styled, top_curves
 from ..util.tables import latex
 
 if TYPE_CHECKING:
@@ -18,23 +19,7 @@ if TYPE_CHECKING:
 
 FLOOR = 1e-16  # where a gap of 0 is drawn
 AXES = {"seconds": "seconds", "iteration": "iterations", "passes": "passes"}
-SCRIPT = '''"""Draws the gaps of a race again from traces.csv: python redraw.py"""
-
-import matplotlib.pyplot as plt
-import pandas as pd
-
-rows = pd.read_csv("traces.csv")
-rows = rows[rows.problem == rows.problem.iloc[0]]
-figure, axes = plt.subplots(1, 3, figsize=(10, 3), sharey=True)
-for axis, column in zip(axes, ("seconds", "iteration", "passes")):
-    for (solver, _), run in rows.groupby(["solver", "seed"], sort=False):
-        axis.plot(run[column], run.gap.clip(lower=1e-16), label=solver)
-    axis.axhspan(1e-16, rows.width.iloc[0], color="0.88")  # the interval around f*
-    axis.set(xlabel=column, yscale="log")
-axes[0].set_ylabel("relative gap")
-axes[0].legend()
-figure.savefig("redrawn.pdf", bbox_inches="tight")
-'''
+SCRIPT = Path(__file__).with_name("redraw.py.txt")
 
 
 @styled
@@ -86,12 +71,8 @@ def _gaps(axis: Any, race: Race, runs: list[Run], column: str) -> None:
 
 def _weights(axis: Any, run: Run) -> None:
     seconds, theta = run.result.trace["seconds"], run.weights
-    order = np.argsort(-np.nan_to_num(theta[-1]), kind="stable")
-    for m in order[6:]:
-        axis.plot(seconds, theta[:, m], color="0.8", linewidth=0.7)
-    for place, m in enumerate(order[:6]):
-        style = {**look(place), "markersize": 3}
-        axis.plot(seconds, theta[:, m], label=f"kernel {m}", **style)
+    names = [f"kernel {m}" for m in range(theta.shape[1])]
+    top_curves(axis, seconds, theta, names, np.nan_to_num(theta[-1]), markersize=3)
     axis.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     axis.set(xlabel="seconds", ylabel=f"kernel weights, {run.solver}")
 
@@ -113,5 +94,5 @@ def save(race: Race, folder: str | os.PathLike) -> list[str]:
     pgf(figure, home / "race.pgf")  # where TeX is installed
     race.to_frame().to_csv(home / "traces.csv", index=False)
     (home / "table.tex").write_text(latex(race.table()), encoding="utf-8")
-    (home / "redraw.py").write_text(SCRIPT, encoding="utf-8")
+    shutil.copyfile(SCRIPT, home / "redraw.py")
     return sorted(path.name for path in home.iterdir())

@@ -4,8 +4,6 @@ An archive is read without pickle, and only when it says how large it is and tha
 too large: nothing in a file is ever run, and a small file cannot ask for much memory.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -14,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import real_array
+from .arrays import Array, finite_matrix, real_array
 from .files import write_whole
 
-Array = np.ndarray
 Path = str | os.PathLike[str]
 MAX_ARRAYS = 1000  # in one archive
 HEADERS = 1 << 20  # bytes, beside the numbers of a user's file
@@ -36,7 +33,8 @@ def read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever a broken archive may raise
-        raise ValueError(_first_line(error)) from None
+        text = str(error).strip() or type(error).__name__
+        raise ValueError(text.split("\n")[0][:200]) from None
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise ValueError("it holds other things than arrays")
     return arrays
@@ -50,11 +48,6 @@ def _check_size(file: Any, max_bytes: int) -> None:
             f"unpacked it would take {size} bytes; at most {max_bytes} are allowed"
         )
     file.seek(0)
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.split("\n")[0][:200]
 
 
 # ---- a user's own data ---------------------------------------------------------------
@@ -87,11 +80,7 @@ def _labelled(arrays: dict[str, Array]) -> dict[str, Array]:
         raise ValueError("y must hold two labels or more, all of them finite")
     found = {"y": y}
     if X is not None:
-        if X.ndim != 2 or len(X) != n:
-            raise ValueError(f"X is {X.shape} for {n} labels y; it must be (n, d)")
-        found["X"] = real_array(X, "X", "an (n, d) matrix of numbers")
-        if not np.all(np.isfinite(found["X"])):
-            raise ValueError("X has missing or infinite values; drop those samples")
+        found["X"] = finite_matrix(X, "X", n)
     if K is not None:
         if K.ndim != 3 or K.shape[1:] != (n, n):
             raise ValueError(f"K is {K.shape} for {n} labels y; it must be (M, n, n)")

@@ -1,12 +1,31 @@
 """Arrays that users pass: checked and copied to float64, or refused with a reason."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray
+
+
+def finite_matrix(given: Any, name: str, rows: int | None = None) -> Array:
+    """A new (n, d) matrix of finite float64 numbers, with so many rows if they count.
+
+    The ValueError says what is wrong with `name`.
+    """
+    found = real_array(given, name, "an (n, d) matrix of numbers")
+    if found.ndim != 2 or not found.size or rows not in (None, len(found)):
+        per = "" if rows is None else f", one row for each of the {rows} labels y"
+        raise ValueError(f"{name} has shape {found.shape}; expected (n, d){per}")
+    if not np.all(np.isfinite(found)):
+        raise ValueError(f"{name} has missing or infinite values; fill in or drop them")
+    return found
+
+
+def whole_number(given: Any, name: str, least: int) -> int:
+    """given as an int, or a ValueError unless it is a whole number ≥ least."""
+    if not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
+    return int(given)
 
 
 def real_array(given: Any, name: str, expected: str) -> Array:

@@ -4,8 +4,6 @@ A write goes to a temporary file that is flushed to disk and then renamed, so th
 crash leaves the old file or the new one, never half of one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -7,8 +7,6 @@ Matplotlib writes PGF with the letters it was given, an undefined \mathdefault, 
 folders of its fonts; here letters are escaped first, the rest is corrected afterwards.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import unicodedata

@@ -6,8 +6,6 @@
 version 0.1 only. `old_name` finds names inside objects that version 0.1 has pickled.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 import warnings
@@ -33,26 +31,12 @@ MODULES = {  # documented in version 0.1, or written into files by it
     "mklopt.trace": "mklopt.run.trace",
 }
 RENAMED = {"mklopt.solvers.wrapper": {"Machine": "machine_for"}}
-NAMES = {  # inside pickled estimators and formulations
-    "mklopt.estimators": {
-        "Bounds": "mklopt.estimators.base",
-        "Decision": "mklopt.estimators.base",
-    },
-    "mklopt.formulations.base": {
-        "Declared": "mklopt.formulations.declared",
-        "Variational": "mklopt.formulations.declared",
-        "_look_up": "mklopt.formulations.derive.declaration",
-    },
-    "mklopt.kernels": {
-        "_Function": "mklopt.kernels.functions",
-        "_Gaussian": "mklopt.kernels.functions",
-        "_Kernel": "mklopt.kernels.functions",
-        "_Power": "mklopt.kernels.functions",
-        "_constant": "mklopt.kernels.family",
-        "_on_features": "mklopt.kernels.family",
-        "_subsets": "mklopt.kernels.family",
-        "_view": "mklopt.kernels.family",
-    },
+NAMES = {  # inside pickled estimators and formulations, by the module they are in now
+    "mklopt.estimators.base": ("Bounds", "Decision"),
+    "mklopt.formulations.declared": ("Declared", "Variational"),
+    "mklopt.formulations.derive.declaration": ("_look_up",),
+    "mklopt.kernels.family": ("_constant", "_on_features", "_subsets", "_view"),
+    "mklopt.kernels.functions": ("_Function", "_Gaussian", "_Kernel", "_Power"),
 }
 
 
@@ -60,26 +44,14 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         return ModuleSpec(name, self) if name in MODULES else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The module that has the names now; a copy of it where some are renamed."""
-        old, now = spec.name, MODULES[spec.name]
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module that has the names now in place of the empty one."""
+        old, now = module.__name__, MODULES[module.__name__]
         message = f"{old} is now {now}; the old name goes with the next release"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        found = importlib.import_module(now)
-        if old not in RENAMED:
-            spec.loader_state = found.__spec__  # the import system overwrites it
-            return found
-        copy = ModuleType(old)
-        vars(copy).update({k: v for k, v in vars(found).items() if k[:2] != "__"})
-        for name, new in RENAMED[old].items():
-            setattr(copy, name, vars(found)[new])
-        return copy
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run: the module has been imported under its new name."""
-        spec = module.__spec__
-        if spec is not None and spec.loader_state is not None:
-            module.__spec__ = spec.loader_state
+        found = sys.modules[old] = importlib.import_module(now)
+        for name, new in RENAMED.get(old, {}).items():
+            setattr(found, name, getattr(found, new))
 
 
 def install() -> None:
@@ -90,8 +62,9 @@ def install() -> None:
 
 def old_name(module: str, name: str) -> Any:
     """The object that version 0.1 had under this name in a module, for unpickling."""
-    home = NAMES[module].get(name)
-    if home is None:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    found = vars(importlib.import_module(home))
-    return found[name] if name in found else found[name.lstrip("_")]
+    room = module.removesuffix(".base")
+    for home, names in NAMES.items():
+        if name in names and home.startswith(room):
+            found = vars(importlib.import_module(home))
+            return found[name] if name in found else found[name.lstrip("_")]
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -7,8 +7,6 @@ up to lower ≤ f* ≤ upper; grams/psd.py uses them to prove K ⪰ 0.
 Reference: Higham (2002), "Accuracy and Stability of Numerical Algorithms", chapter 3.
 """
 
-from __future__ import annotations
-
 U = 2.0**-53  # the unit round-off of float64
 
 

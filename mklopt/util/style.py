@@ -1,10 +1,8 @@
 """One style for all figures: one style file, a colour, marker and line per curve."""
 
-from __future__ import annotations
-
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +15,7 @@ STYLE = Path(__file__).with_name("mklopt.mplstyle")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555")
 MARKERS = "osD^vP*X"  # one more than colours: no pair comes twice
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # told apart in grey
+MAX_LABELLED = 6  # curves with a name and a colour of their own; the others are grey
 LEVEL = 0.95  # confidence of the intervals that bands show
 KINDS = (".png", ".pdf")  # files that are written when a name has no ending
 Draw = TypeVar("Draw", bound=Callable[..., Any])
@@ -67,6 +66,17 @@ def look(place: int) -> dict[str, Any]:
         "markersize": 4.0,
         "linewidth": 1.3,
     }
+
+
+def top_curves(
+    axis: Any, x: Any, values: Any, names: Sequence[str], sizes: Any, **more: Any
+) -> None:
+    """Plot the columns of values: those with the largest sizes by name, others grey."""
+    order = np.argsort(-sizes, kind="stable")
+    for m in order[MAX_LABELLED:]:
+        axis.plot(x, values[:, m], color="0.8", linewidth=0.8)
+    for place, m in enumerate(order[:MAX_LABELLED]):
+        axis.plot(x, values[:, m], label=names[m], **{**look(place), **more})
 
 
 def band(

@@ -1,11 +1,10 @@
 """Tables for the terminal, Markdown and LaTeX: the one place that writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields
 
 from rich.box import SIMPLE
+from rich.console import Console
 from rich.table import Table
 
 from .latex import escaped
@@ -19,6 +18,19 @@ def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Tab
     for name in numbers:
         found.add_column(name, justify="right", no_wrap=True)
     return found
+
+
+def headless_table(title: str) -> Table:
+    """An empty table without a head or lines, whose cells may wrap."""
+    return Table(title=title, title_justify="left", show_header=False, box=None)
+
+
+def as_text(table: Table, width: int) -> str:
+    """A table as lines of plain text, of at most this width."""
+    console = Console(width=width, color_system=None)
+    with console.capture() as shown:
+        console.print(table)
+    return shown.get().rstrip()
 
 
 def mark(holds: bool) -> str:

@@ -95,8 +95,7 @@ def write_toy(root: Path, monkeypatch, key: str, pause: float) -> str:
     (room / "claims.py").write_text(CLAIMS.replace("KEY", key))
     for name in [n for n in sys.modules if n.split(".")[0] == "papers"]:
         monkeypatch.delitem(sys.modules, name)
-    for module in (papers, paper_run):
-        monkeypatch.setattr(module, "ROOT", root)
+    monkeypatch.setattr(papers, "ROOT", root)
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
     monkeypatch.setattr(papers, "_ITEMS", {})
     return key

@@ -62,7 +62,7 @@ def test_a_run_that_is_killed_goes_on(tmp_path, write, run):
     key = write("killed2026", pause=0.3)
     code = (
         "import pathlib, mklopt.claims.items as p, mklopt.claims.run as r\n"
-        f"p.ROOT = r.ROOT = pathlib.Path({str(tmp_path)!r})\n"
+        f"p.ROOT = pathlib.Path({str(tmp_path)!r})\n"
         f"r.run_papers([{key!r}], 'tiny', jobs=1)\n"
     )
     command = [sys.executable, "-c", code]

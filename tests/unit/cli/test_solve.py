@@ -106,7 +106,7 @@ def test_a_file_with_other_arrays_is_explained(files):
     assert done.exit_code == 2 and "leave out --kernels" in done.output
     for name, said in [
         ("oblong", "K is (2, 30, 29) for 30 labels y; it must be (M, n, n)"),
-        ("short", "X is (20, 4) for 30 labels y; it must be (n, d)"),
+        ("short", "X has shape (20, 4); expected (n, d), one row"),
         ("holes", "X has missing or infinite values"),
     ]:
         done = mklopt_("solve", str(files / f"{name}.npz"))

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import mklopt
 from mklopt import kernels
 from mklopt.estimators.classifier import MKLClassifier
-from mklopt.estimators.cv import MKLClassifierCV, _path_scores, _values
+from mklopt.estimators.cv import MKLClassifierCV, _values
 from tests.unit.estimators.samples import three_classes, two_classes
 
 
@@ -79,17 +79,19 @@ def test_folds_in_several_processes():
 def test_scoring_leaves_the_parameters_of_the_model_alone(precomputed):
     X, y = two_classes()
     names = ["gaussian(1)", "linear"]
-    model = MKLClassifier("precomputed" if precomputed else names, tol=1e-3)
     if precomputed:
         X = np.moveaxis(kernels.gaussians([1, 3]).fit(X).grams().dense(), 0, -1)
-    before = model.get_params()
     fold, seen = (np.arange(40), np.arange(40, 60)), []
 
     def scoring(estimator, held_out, labels):
         seen.append((estimator, held_out.shape))
         return estimator.score(held_out, labels)
 
-    scores = _path_scores(model, np.array([0.1, 1.0]), scoring, fold, X, y, None)
+    given = "precomputed" if precomputed else names
+    model = MKLClassifierCV(given, scoring=scoring, tol=1e-3)
+    model.Cs_ = np.array([0.1, 1.0])
+    before = model.get_params()
+    scores = model._scores(fold, X, y, None)
     after = model.get_params()
     assert after.keys() == before.keys()
     assert all(after[name] is before[name] for name in before)
@@ -99,7 +101,7 @@ def test_scoring_leaves_the_parameters_of_the_model_alone(precomputed):
         shape,
     ) in seen:  # held-out kernel values, by an estimator of their own
         assert estimator is not model and shape == (20, 40, 2)
-        assert estimator.kernels == "precomputed" and estimator.C == model.C
+        assert estimator.kernels == "precomputed" and estimator.C == 1.0
 
 
 def test_parameters_of_the_search_are_unchanged_after_fit():

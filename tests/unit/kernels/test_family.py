@@ -212,7 +212,7 @@ def test_one_family_per_view_and_a_common_constant():
         (lambda: LINEAR.fit(X, "sperical"), "'sperical' is not known; choose from"),
         (lambda: LINEAR.fit(X, ["centre", "unit"]), "not known; choose from"),
         (lambda: LINEAR.fit(X[0]), r"X has shape \(4,\); expected \(n, d\)"),
-        (lambda: LINEAR.fit(X * np.nan), "X has NaN or infinite"),
+        (lambda: LINEAR.fit(X * np.nan), "X has missing or infinite"),
         (lambda: LINEAR.fit([["a"]]), "X must be an .* got values of type"),
         (lambda: LINEAR.fit([X, X]), "kernels.views which views"),
         (lambda: LINEAR.fit({"a": X, "b": X[:3]}), "rows; give each sample"),

@@ -361,7 +361,7 @@ def test_it_survives_pickling():
         (lambda: LazyStack(X, "gaussian"), "kernels = 'gaussian'; give a family"),
         (lambda: LazyStack(X, []), r"kernels = \[\]; give a family"),
         (lambda: LazyStack(X, 3), "kernels = 3; give a family"),
-        (lambda: LazyStack(X * np.nan, FAMILY), "X has NaN"),
+        (lambda: LazyStack(X * np.nan, FAMILY), "X has missing"),
         (lambda: LazyStack(X, [lambda A, B: A @ B.T - 9]), "negative k"),
         (lambda: LazyStack(X, lambda A, B: A[:, 0]), r"has shape .* expected \(64, 64"),
         (

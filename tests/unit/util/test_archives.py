@@ -75,7 +75,7 @@ def test_labels_come_with_features_or_kernels(save):
         ),
         ({"y": Y, "K": K[0]}, r"K is \(3, 3\) for 3 labels"),
         ({"y": Y, "K": K[:, :2]}, r"K is \(2, 2, 3\) for 3 labels"),
-        ({"y": Y, "X": X.T}, r"X is \(2, 3\) for 3 labels y; it must be \(n, d\)"),
+        ({"y": Y, "X": X.T}, r"X has shape \(2, 3\); .* each of the 3 labels y"),
         ({"y": Y, "X": X * np.nan}, "X has missing or infinite values"),
         ({"y": Y, "X": X * 1j}, "X must be an .* complex"),
         ({"y": Y * np.inf, "X": X}, "y must hold two labels or more, all .* finite"),

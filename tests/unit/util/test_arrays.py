@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from mklopt.util.arrays import real_array
+from mklopt.util.arrays import finite_matrix, real_array, whole_number
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,30 @@ def test_all_else_is_refused_with_its_name(given, words):
         real_array(given, "x", "two numbers")
     assert str(caught.value).startswith("x must be two numbers, ")
     assert words in str(caught.value)
+
+
+def test_whole_numbers_are_checked():
+    assert whole_number(np.int64(3), "M", 1) == 3
+    for wrong in (0, 1.0, "2"):
+        with pytest.raises(ValueError, match=r"M is .*; give a whole number from 1 on"):
+            whole_number(wrong, "M", 1)
+
+
+@pytest.mark.parametrize(
+    "given, rows, words",
+    [
+        (np.ones(3), None, r"X has shape \(3,\); expected \(n, d\)$"),
+        (np.ones((0, 2)), None, r"X has shape \(0, 2\)"),
+        (np.ones((2, 3)), 4, r"X has shape \(2, 3\); .* each of the 4 labels y"),
+        ([[1.0, np.nan]], 1, "X has missing or infinite values"),
+    ],
+)
+def test_matrices_are_checked(given, rows, words):
+    with pytest.raises(ValueError, match=words):
+        finite_matrix(given, "X", rows)
+
+
+def test_a_matrix_is_a_copy():
+    given = np.ones((2, 3))
+    found = finite_matrix(given, "X", 2)
+    assert found.shape == (2, 3) and not np.shares_memory(found, given)

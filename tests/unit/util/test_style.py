@@ -90,3 +90,15 @@ def test_done_writes_by_the_ending_and_closes(tmp_path):
 def test_save_goes_to_the_folder_of_figures(tmp_path, monkeypatch):
     monkeypatch.setattr(style, "FOLDER", tmp_path)
     assert style.save(drawn(), "f") == [tmp_path / "f.png", tmp_path / "f.pdf"]
+
+
+def test_the_largest_curves_have_names_and_the_others_are_grey():
+    figure, (axis,) = style.panels(1, columns=1)
+    sizes = np.arange(8.0)
+    names = [f"kernel {m}" for m in range(8)]
+    style.top_curves(axis, [0, 1], np.ones((2, 8)), names, sizes, markersize=3)
+    grey, named = axis.lines[:2], axis.lines[2:]
+    assert [line.get_color() for line in grey] == ["0.8", "0.8"]
+    assert [line.get_label() for line in named] == names[:1:-1]
+    assert {line.get_markersize() for line in named} == {3}
+    plt.close(figure)

@@ -7,7 +7,15 @@ import io
 from rich.console import Console
 
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
-from mklopt.util.tables import latex, mark, markdown, plain_table, shown
+from mklopt.util.tables import (
+    as_text,
+    headless_table,
+    latex,
+    mark,
+    markdown,
+    plain_table,
+    shown,
+)
 
 
 def table(cell="a_b"):
@@ -22,6 +30,19 @@ def test_words_stand_left_and_numbers_right():
     Console(width=60, file=screen).print(table())
     text = screen.getvalue()
     assert "Title" in text and "a_b" in text and "1e-3" in text
+
+
+def test_as_text_has_no_colours_and_keeps_the_width():
+    lines = as_text(table("[bold]a_b[/]"), 60).split("\n")
+    assert lines[0].strip() == "Title" and lines[-1].split() == ["a_b", "1e-3"]
+    assert max(map(len, lines)) <= 60
+
+
+def test_a_table_without_a_head_wraps_its_cells():
+    found = headless_table("names")
+    found.add_row("a_b", "word " * 20)
+    lines = [line.split() for line in as_text(found, 40).split("\n")]
+    assert lines[:2] == [["names"], ["a_b", *["word"] * 6]] and len(lines) == 5
 
 
 def test_markdown():
