@@ -25,8 +25,9 @@ from ..certificates.certificate import Certificate, certify, relative
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
+from .point import certified_again, meets, rounding_forbids
 from .progress import progress
-from .result import Result, within
+from .result import Result
 from .trace import Trace
 
 Array = np.ndarray
@@ -77,6 +78,7 @@ class Run:
         self.tol, self.max_iter, self.time_limit = limits
         self.trace = Trace(solver=method.name, tol=self.tol, problem=repr(problem))
         self.best, self.sparse = Best(), method.draws
+        self.final: Certificate | None = None
         self.count, self.due, self.over = 0, 1.0, False
         self.begun, self.inside = time.perf_counter(), 0.0
         self.passes = problem.grams.passes
@@ -145,8 +147,8 @@ class Run:
         gap, long_ago = trace.last("gap"), np.inf
         if len(trace) > back:
             long_ago = trace.last("gap", back)
-        if gap <= self.tol:
-            self.status = "converged"
+        if gap <= self.tol and self._settled():
+            pass
         elif self.max_iter is not None and trace.last("iteration") + 1 >= self.max_iter:
             self.status = "max_iter"
         elif self.time_limit is not None and trace.last("seconds") >= self.time_limit:
@@ -157,12 +159,31 @@ class Run:
             return False
         return True
 
+    def _settled(self) -> bool:
+        """Whether the best point, certified again, meets tol, or rounding forbids it.
+
+        The gap in the loop is computed; here every rounding error counts, and so it can
+        be larger than tol still. Then the run goes on.
+        """
+        self.final = _best_point(self.problem, self.best, self.tol)
+        if meets(self.final, self.tol):
+            self.status = "converged"
+        elif rounding_forbids(self.final, self.tol):
+            self.status = "rounding"
+        return self.status in ("converged", "rounding")
+
     def finish(self) -> Result:
         """The best point, certified again, and what happened."""
-        final = _certified_again(self.problem, self.best, self.tol)
-        if self.status == "converged" and not within(final, self.tol):
+        final = self.final if self.status in ("converged", "rounding") else None
+        if final is None:
+            final = _best_point(self.problem, self.best, self.tol)
+        if self.status in ("finished", "stagnated") and self.best.gap <= self.tol:
             self.status = "rounding"
-            self.message = f"certified again, the gap is {final.relative_gap:.1e}"
+        if self.status == "rounding":
+            self.message = final.enclosure.reason or (
+                f"the gap is {final.relative_gap:.1e}, with all rounding errors "
+                f"counted {final.width:.1e}"
+            )
         said = (self.method.name, self.status, self.message)
         return Result(self.problem, *said, final, self.trace, self.choice)
 
@@ -249,8 +270,8 @@ def solve(
     return run.finish()
 
 
-def _certified_again(problem: Problem, best: Best, tol: float) -> Certificate:
-    """The certificate of the best point, without products that were remembered.
+def _best_point(problem: Problem, best: Best, tol: float) -> Certificate:
+    """The best point, certified again.
 
     It is the best single iterate if that is good enough; else the best primal and the
     best dual point together.
@@ -260,9 +281,8 @@ def _certified_again(problem: Problem, best: Best, tol: float) -> Certificate:
         nothing = np.zeros(problem.grams.M)
         return certify(problem, np.zeros(problem.shape), nothing)
     if single.relative_gap <= max(tol, 1.001 * best.gap):
-        points = (single.alpha, single.weights)
-        return certify(problem, *points, coefficients=single.coefficients)
-    return certify(problem, dual.alpha, coefficients=primal.expansion)
+        return certified_again(single, tol)
+    return certified_again(primal.best_of(dual), tol)
 
 
 def _active(found: Certificate) -> int:
