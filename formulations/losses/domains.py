@@ -13,6 +13,7 @@ their sum is 0 as integers, and they lie in the domain as real numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ LARGEST = 2**53  # integers up to here are floats, exactly
 def grid_of(alpha: Array) -> float:
     """A power of two on which alpha is made of 50-bit integers: room for 53."""
     top = float(np.max(np.abs(alpha), initial=0.0))
-    return float(np.exp2(np.floor(np.log2(top)) - 49)) if top > 0 else 1.0
+    return 2.0 ** max(math.frexp(top)[1] - 50, -1074) if top > 0 else 1.0
 
 
 def integer_sum(k: Array) -> int:

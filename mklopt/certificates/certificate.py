@@ -27,7 +27,7 @@ from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..util.arrays import real_array
 from ..util.rounding import U
-from .enclosure import Enclosure, enclose, finite
+from .enclosure import Enclosure, enclose, exact_point, finite
 
 Array = np.ndarray
 
@@ -90,21 +90,11 @@ class Certificate:
 
     @cached_property
     def enclosure(self) -> Enclosure:
-        """lower and upper with the points that show them; computed on first use.
+        """lower and upper, with the points that show them or why there are none.
 
-        Raises
-        ------
-        ValueError
-            If lower > upper: then an assumption of weak duality does not hold.
+        A fresh `certify` computes it with its own products; else it costs one pass.
         """
-        found = enclose(self)
-        if found.lower > found.upper:
-            raise ValueError(
-                f"weak duality fails: {found.lower:.6g} > {found.upper:.6g}. Either a "
-                "kernel is not positive semi-definite (grams.verify_psd() tells), or "
-                "a declared function is not convex and increasing"
-            )
-        return found
+        return enclose(self)
 
     @property
     def width(self) -> float:
@@ -132,7 +122,8 @@ class Certificate:
     @cached_property
     def norms(self) -> Array:
         """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I."""
-        return _products(self.problem, self.expansion, self.shift)[1]
+        B = self.expansion
+        return _shifted(self.problem.grams.apply(B), B, self.shift)[1]
 
     def best_of(self, other: Certificate) -> Certificate:
         """The better primal point of the two with the better dual point.
@@ -154,10 +145,14 @@ class Certificate:
         return _judged(low.problem, low.primal, dual.dual, *points)
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"{self.lower:.12g} ≤ f* ≤ {self.upper:.12g}  "
             f"(relative gap {self.relative_gap:.1e}, enclosed {self.width:.1e})"
         )
+        if self.assumptions:
+            text += "\nassumed: " + "; ".join(self.assumptions)
+        reason = self.enclosure.reason
+        return f"{text}\nno bounds: {reason}" if reason else text
 
 
 def relative(difference: float, value: float) -> float:
@@ -179,8 +174,8 @@ def certify(
     """Two bounds dual ≤ f* ≤ primal from candidates of any solver.
 
     The dual candidate is made feasible first, and the best bias is computed here.
-    `lower` and `upper` of the result hold in exact arithmetic; they are computed on
-    first use.
+    `lower` and `upper` of the result hold in exact arithmetic; they cost no pass.
+    With remembered products they are computed on first use.
 
     Parameters
     ----------
@@ -217,13 +212,14 @@ def certify(
     alpha = _checked(dual, problem.shape, "dual")
     if (weights is None) == (coefficients is None):
         raise ValueError("give either weights= or coefficients=, not both or neither")
-    alpha, grams = problem.feasible(alpha), problem.grams
+    grams = problem.grams
+    alpha = problem.feasible(alpha) if remembered else exact_point(problem, alpha)
     KA = None if remembered else grams.matvec(alpha)
     v = grams.norms(alpha, KA)
     shrink, bound = best_shrink(problem, alpha, v)
     if weights is not None:
         weights = _checked(weights, (grams.M,), "weights", nonneg=True)
-        u = weights * v
+        u, KB = weights * v, None
         if KA is None:
             f = grams.combine(weights) @ alpha
         else:
@@ -232,24 +228,34 @@ def certify(
     else:
         shape = (grams.M, *problem.shape)
         coefficients = _checked(coefficients, shape, "coefficients")
-        KB, u = _products(problem, coefficients, grams.shift)
-        f = np.sum(KB, axis=0)
+        KB = grams.apply(coefficients)
+        shifted, u = _shifted(KB, coefficients, grams.shift)
+        f = np.sum(shifted, axis=0)
     bias: Any = 0.0
     if problem.bias:
         bias = problem.loss.best_bias(f, problem.y, problem.costs)
         bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
     primal = finite(lambda: primal_value(problem, f + bias, u))
     points = (alpha, shrink, weights, coefficients, bias)
-    return _judged(problem, primal, bound, *points)
+    return _judged(problem, primal, bound, *points, products=(KA, KB))
 
 
-def _judged(problem: Problem, primal: float, dual: float, *points: Any) -> Certificate:
-    """A certificate; if rounding makes dual > primal, with lower and upper instead."""
+def _judged(
+    problem: Problem, primal: float, dual: float, *points: Any, products: Any = None
+) -> Certificate:
+    """A certificate; if rounding makes dual > primal, with lower and upper instead.
+
+    Of fresh products (K_mα)_m and (K_mB_m)_m the bounds are computed at once.
+    """
     known = (problem.grams.shift, problem.grams.proof)
     make: Any = Certificate
     found = make(problem, primal, dual, *points, *known)
+    if products is not None and products[0] is not None:
+        vars(found)["enclosure"] = enclose(found, *products)
     if primal < dual:
-        found = make(problem, found.upper, found.lower, *points, *known)
+        bounds = found.enclosure
+        found = make(problem, bounds.upper, bounds.lower, *points, *known)
+        vars(found)["enclosure"] = bounds
     return found
 
 
@@ -294,9 +300,8 @@ def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]
     return points[best], values[best]
 
 
-def _products(problem: Problem, B: Array, shift: Array) -> tuple[Array, Array]:
-    """((K_m + δ_m I) B_m)_m, and the norms of the blocks B_m in these kernels."""
-    KB = problem.grams.apply(B)
+def _shifted(KB: Array, B: Array, shift: Array) -> tuple[Array, Array]:
+    """((K_m + δ_m I) B_m)_m from K_mB_m, and the norms of B_m in these kernels."""
     KB = KB + shift.reshape(-1, *[1] * (KB.ndim - 1)) * B
     squares = np.sum((B * KB).reshape(len(B), -1), axis=1)
     return KB, np.sqrt(np.maximum(squares, 0.0))

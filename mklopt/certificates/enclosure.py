@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..formulations import Loss
+from ..formulations.losses.domains import Projected
 from ..problem import Problem
 from ..util.rounding import U, gamma
 
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ERROR_MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
+CROSSED = (
+    "weak duality fails, {:.6g} > {:.6g}: a kernel is not positive semi-definite "
+    "(grams.verify_psd() tells), or a declared function is not convex and increasing"
+)
 
 
 class Enclosure(NamedTuple):
@@ -38,26 +43,50 @@ class Enclosure(NamedTuple):
     alpha: Array  # exactly feasible; the dual point is shrink · alpha
     shrink: float
     stretch: float  # the primal point is stretch · (w, b)
+    reason: str = ""  # why there are no bounds, −∞ and ∞; "" if there are
 
 
-def enclose(certificate: Certificate) -> Enclosure:
-    """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I), in one pass.
+def exact_point(problem: Problem, alpha: Array) -> Array:
+    """α rounded to a grid on which it is exactly feasible; twice is the same as once.
 
-    Error bounds are sums of non-negative numbers, computed in float64; `ERROR_MARGIN`
-    covers the rounding of these sums.
+    Rounding up to a power of two, or balancing, can double the grid: then it is rounded
+    once more. A domain known by a program alone has no grid.
     """
-    problem = certificate.problem
     domain = problem.loss.domain(problem.y)
-    alpha = domain.exact(certificate.alpha, problem.costs, problem.bias)
-    products = _Products(problem, alpha, problem.grams.matvec(alpha), certificate)
+    for _ in range(1 if isinstance(domain, Projected) else 4):
+        with np.errstate(over="ignore"):  # C in units of the grid
+            given, alpha = alpha, domain.exact(alpha, problem.costs, problem.bias)
+        if np.array_equal(given, alpha):
+            break
+    return alpha
+
+
+def enclose(
+    certificate: Certificate, KA: Array | None = None, KB: Array | None = None
+) -> Enclosure:
+    """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
+
+    KA and KB are K_mα for an α that is exactly feasible, and K_mB_m for coefficients
+    B_m; without them it takes one pass. Error bounds are sums of non-negative numbers,
+    computed in float64; `ERROR_MARGIN` covers the rounding of these sums.
+    """
+    problem, alpha = certificate.problem, certificate.alpha
+    if KA is None:
+        alpha = exact_point(problem, alpha)
+        KA = problem.grams.matvec(alpha)
+    products = _Products(problem, alpha, KA, certificate)
     above = products.norms_above
     top = problem.formulation.feasible_scale(above)
     shrink = min(certificate.shrink, top if top == 1 else top * (1 - 16 * U))
     lower = -finite(lambda: -_lower(problem, alpha, above, shrink))
     if certificate.coefficients is not None:
         B = certificate.coefficients
-        products = _Products(problem, B, problem.grams.apply(B), certificate)
+        KB = problem.grams.apply(B) if KB is None else KB
+        products = _Products(problem, B, KB, certificate)
     upper, stretch = _upper(problem, products, certificate.bias)
+    if lower > upper:
+        reason = CROSSED.format(lower, upper)
+        return Enclosure(-math.inf, math.inf, alpha, shrink, stretch, reason)
     return Enclosure(lower, upper, alpha, shrink, stretch)
 
 
