@@ -121,7 +121,10 @@ class Certificate:
 
     @cached_property
     def norms(self) -> Array:
-        """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I."""
+        """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I.
+
+        `certify` has computed them already.
+        """
         B = self.expansion
         return _shifted(self.problem.grams.apply(B), B, self.shift)[1]
 
@@ -142,7 +145,9 @@ class Certificate:
         if dual is low:
             return low
         points = (dual.alpha, dual.shrink, None, low.expansion, low.bias)
-        return _judged(low.problem, low.primal, dual.dual, *points)
+        found = _judged(low.problem, low.primal, dual.dual, *points)
+        vars(found)["norms"] = low.norms
+        return found
 
     def __str__(self) -> str:
         text = (
@@ -231,13 +236,11 @@ def certify(
         KB = grams.apply(coefficients)
         shifted, u = _shifted(KB, coefficients, grams.shift)
         f = np.sum(shifted, axis=0)
-    bias: Any = 0.0
-    if problem.bias:
-        bias = problem.loss.best_bias(f, problem.y, problem.costs)
-        bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
-    primal = finite(lambda: primal_value(problem, f + bias, u))
+    primal, bias = primal_at(problem, f, u)
     points = (alpha, shrink, weights, coefficients, bias)
-    return _judged(problem, primal, bound, *points, products=(KA, KB))
+    found = _judged(problem, primal, bound, *points, products=(KA, KB))
+    vars(found)["norms"] = u
+    return found
 
 
 def _judged(
@@ -257,6 +260,15 @@ def _judged(
         found = make(problem, bounds.upper, bounds.lower, *points, *known)
         vars(found)["enclosure"] = bounds
     return found
+
+
+def primal_at(problem: Problem, f: Array, u: Array) -> tuple[float, Any]:
+    """The primal value with the best bias for predictions f without one; that bias."""
+    bias: Any = 0.0
+    if problem.bias:
+        bias = problem.loss.best_bias(f, problem.y, problem.costs)
+        bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
+    return finite(lambda: primal_value(problem, f + bias, u)), bias
 
 
 def primal_value(problem: Problem, f: Array, u: Array) -> float:
