@@ -26,7 +26,7 @@ from scipy.optimize import minimize_scalar
 from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..util.arrays import real_array
-from ..util.rounding import U
+from ..util.rounding import U, interval
 from .enclosure import Enclosure, enclose, exact_point, finite
 
 Array = np.ndarray
@@ -149,15 +149,19 @@ class Certificate:
         vars(found)["norms"] = low.norms
         return found
 
+    @property
+    def statement(self) -> str:
+        """The bounds with what they assume, or why there are none, in one line."""
+        if self.enclosure.reason:
+            return f"no bounds: {self.enclosure.reason}"
+        bounds = interval(self.lower, self.upper, self.assumptions, digits=12)
+        return bounds if self.assumptions else f"proved: {bounds}"
+
     def __str__(self) -> str:
-        text = (
-            f"{self.lower:.12g} ≤ f* ≤ {self.upper:.12g}  "
-            f"(relative gap {self.relative_gap:.1e}, enclosed {self.width:.1e})"
+        return (
+            f"relative gap {self.relative_gap:.1e}, with all rounding errors counted "
+            f"{self.width:.1e}\n{self.statement}"
         )
-        if self.assumptions:
-            text += "\nassumed: " + "; ".join(self.assumptions)
-        reason = self.enclosure.reason
-        return f"{text}\nno bounds: {reason}" if reason else text
 
 
 def relative(difference: float, value: float) -> float:

@@ -14,7 +14,6 @@ from ..certificates.portable import save_certificate
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive
 from ..util.arrays import real_array
-from ..util.rounding import interval
 from .point import meets, weights_near
 from .trace import Trace, read_columns
 
@@ -214,7 +213,6 @@ class Result:
         message = f"  {self.message}\n" if self.message else ""
         return (
             f"{self.solver}: {self.status} ({STATUS[self.status]})\n{choice}{message}"
-            f"  relative gap {found.relative_gap:.1e}; "
-            f"{interval(found.lower, found.upper, found.assumptions)}\n"
+            f"  relative gap {found.relative_gap:.1e}; {found.statement}\n"
             f"  {self.trace}"
         )

@@ -75,6 +75,7 @@ def test_what_is_returned_is_what_is_certified(name):
         problem(GroupLasso(), "squared"),
         problem(BlockL1()),
         problem().with_(bias=False),
+        problem(loss="squared").with_(bias=False),
     ):
         if solvers()[name].why_not(one):
             continue
