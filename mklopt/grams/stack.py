@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
-from ..util.rounding import gamma
+from ..util.rounding import TINY, gamma
 from .psd import proved_shift
 from .storage import Factors, Triangles
 
@@ -406,7 +406,7 @@ class GramStack:
         array (M, n)
             Rounding is included in the bounds.
         """
-        bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n)))
+        bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n))) + TINY
         return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
 
     def chain(self, terms: int) -> int:
