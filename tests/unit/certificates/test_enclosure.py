@@ -4,115 +4,31 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 
-from mklopt import Problem, certify
+from mklopt import GramStack, Problem, certify
 from mklopt.certificates.enclosure import _Products, enclose, finite
 from mklopt.formulations import (
     VSKL,
     BlockL1,
+    BlockNorm,
+    BlockPower,
+    Composite,
     ElasticNet,
+    FixedWeights,
     GroupLasso,
     LpNorm,
+    SparseBlockNorm,
     Tikhonov,
+    WeightedLpNorm,
     losses_by_name,
 )
 from mklopt.reference.contract_problems import load
+from tests.unit.certificates.rationals import exact_dual, exact_kernel, exact_primal
 from tests.unit.certificates.samples import random_problem
 
-mpmath.mp.dps = 50
 INF = float("inf")
-
-
-def exact_dual(problem, alpha, shrink):
-    """The dual value at shrink·α with 50 digits, from textbook formulas."""
-    alpha = [mpmath.mpf(float(a)) * mpmath.mpf(shrink) for a in alpha]
-    C, y = mpmath.mpf(problem.C), [mpmath.mpf(float(v)) for v in problem.y]
-    norms = []
-    for K, delta in zip(problem.grams.dense(), problem.grams.shift):
-        K = mpmath.matrix(K.tolist())
-        column = mpmath.matrix(alpha)
-        quad = (column.T * K * column)[0] + mpmath.mpf(float(delta)) * mpmath.fsum(
-            a * a for a in alpha
-        )
-        norms.append(mpmath.sqrt(quad))
-    total = mpmath.mpf(0)
-    for a, label in zip(alpha, y):
-        t = a * label / C
-        if problem.loss.name == "hinge":
-            assert 0 <= t <= 1
-            total += C * t
-        elif problem.loss.name == "logistic":
-            assert 0 <= t <= 1
-            entropy = sum(x * mpmath.log(x) for x in (t, 1 - t) if x > 0)
-            total -= C * entropy
-        elif problem.loss.name == "squared":
-            total += a * label - a * a / (2 * C)
-    assert mpmath.fsum(alpha) == 0
-    return total - exact_conjugate(problem.formulation, norms)
-
-
-def exact_conjugate(formulation, v):
-    if isinstance(formulation, GroupLasso):
-        assert max(v) <= 1
-        return mpmath.mpf(0)
-    if isinstance(formulation, BlockL1):
-        return max(v) ** 2 / 2
-    if isinstance(formulation, LpNorm):
-        p = mpmath.mpf(formulation.p)
-        q = 2 * p / (p - 1)
-        return mpmath.fsum(x**q for x in v) ** (2 / q) / 2
-    if isinstance(formulation, ElasticNet):
-        rho = mpmath.mpf(formulation.l1_ratio)
-        return mpmath.fsum(max(x - rho, 0) ** 2 for x in v) / (2 * (1 - rho))
-    p = mpmath.mpf(formulation.p)
-    q = 2 * p / (p - 1)
-    return mpmath.fsum(x**q for x in v) ** (4 / q) / (16 * mpmath.mpf(formulation.mu))
-
-
-def exact_primal(problem, alpha, theta, bias):
-    alpha = mpmath.matrix([mpmath.mpf(float(a)) for a in alpha])
-    b, C = mpmath.mpf(bias), mpmath.mpf(problem.C)
-    f, u = [b] * len(problem.y), []
-    for K, delta, weight in zip(problem.grams.dense(), problem.grams.shift, theta):
-        w = mpmath.mpf(float(weight))
-        image = mpmath.matrix(K.tolist()) * alpha + mpmath.mpf(float(delta)) * alpha
-        u.append(w * mpmath.sqrt((alpha.T * image)[0]))
-        f = [x + w * z for x, z in zip(f, image)]
-    total = mpmath.mpf(0)
-    for x, label in zip(f, problem.y):
-        m = x * float(label)
-        if problem.loss.name == "hinge":
-            total += max(0, 1 - m)
-        elif problem.loss.name == "logistic":
-            total += mpmath.log(1 + mpmath.exp(-m))
-        else:
-            total += (x - float(label)) ** 2 / 2
-    return C * total + exact_value(problem.formulation, u)
-
-
-def exact_value(formulation, u):
-    if isinstance(formulation, GroupLasso):
-        return mpmath.fsum(u)
-    if isinstance(formulation, BlockL1):
-        return mpmath.fsum(u) ** 2 / 2
-    if isinstance(formulation, ElasticNet):
-        rho = mpmath.mpf(formulation.l1_ratio)
-        return rho * mpmath.fsum(u) + (1 - rho) / 2 * mpmath.fsum(x * x for x in u)
-    p = mpmath.mpf(formulation.p)
-    q = 2 * p / (p + 1)
-    N = mpmath.fsum(x**q for x in u) ** (1 / q)
-    if isinstance(formulation, LpNorm):
-        return N**2 / 2
-    mu = mpmath.mpf(formulation.mu)
-    return (
-        3
-        * mpmath.mpf(2) ** (mpmath.mpf(-4) / 3)
-        * mu ** (mpmath.mpf(1) / 3)
-        * N ** (mpmath.mpf(4) / 3)
-    )
 
 
 FORMULATIONS = [
@@ -129,7 +45,7 @@ FORMULATIONS = [
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=repr)
 def test_the_enclosure_holds_in_exact_arithmetic(formulation, loss, exact):
-    """lower ≤ exact dual value and exact primal value ≤ upper, at 50 digits."""
+    """lower ≤ exact dual value and exact primal value ≤ upper, with no slack."""
     for seed in range(3):
         C = (0.1, 1.0, 100.0)[seed]
         problem = random_problem(seed, loss, formulation, C, exact=exact)
@@ -139,15 +55,10 @@ def test_the_enclosure_holds_in_exact_arithmetic(formulation, loss, exact):
         theta = rng.uniform(0, 0.2, size=3)
         certificate = certify(problem, candidate, theta)
         assert certificate.assumptions == []
-        domain = problem.loss.domain(problem.y)
-        alpha = domain.exact(certificate.alpha, problem.costs, True)
-        top = min(certificate.shrink, 1 - 1e-13) if certificate.shrink < 1 else 1.0
-        lower_point = exact_dual(problem, alpha, top * (1 - 1e-13 * (top < 1)))
-        assert certificate.lower <= lower_point + abs(lower_point) * 1e-12
-        assert certificate.lower <= certificate.upper
-        # The primal point is allowed to be the stretched one: never above by more.
-        upper_point = exact_primal(problem, alpha, theta, certificate.bias)
-        assert certificate.upper >= upper_point * (1 - mpmath.mpf(10) ** -12)
+        found = certificate.enclosure
+        assert found.lower <= exact_dual(problem, found.alpha, found.shrink)
+        point = exact_primal(problem, certificate, found.stretch, found.alpha)
+        assert found.lower <= point <= found.upper
         assert abs(certificate.upper - certificate.primal) <= 1e-10 * certificate.primal
         assert abs(certificate.dual - certificate.lower) <= 1e-9 * certificate.primal
 
@@ -176,15 +87,6 @@ def test_bounds_that_leave_float64_are_infinite_not_nan(theta):
         assert found.lower <= found.upper and not np.isnan(found.upper)
 
 
-def exact_kernel(grams, m):
-    """Kernel m in rational numbers: its entries, or the product of its factors."""
-    if grams.factors is None:
-        return [[Fraction(float(k)) for k in row] for row in grams.kernel(m)]
-    L = [[Fraction(float(x)) for x in row] for row in grams.factors[m]]
-    dot = lambda a, b: sum((x * y for x, y in zip(a, b)), Fraction(0))  # noqa: E731
-    return [[dot(a, b) for b in L] for a in L]
-
-
 @pytest.mark.parametrize("per_kernel", [False, True], ids=["weights", "coefficients"])
 @pytest.mark.parametrize("exact", [True, False], ids=["factors", "gram"])
 def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
@@ -204,9 +106,11 @@ def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
     exact_f = [Fraction(1, 4)] * 30
     happened = 0
     for m in range(3):
-        K = exact_kernel(problem.grams, m)
-        a = [Fraction(float(x)) for x in (alpha if B is None else B[m])]
         delta = Fraction(float(problem.grams.shift[m]))
+        K = exact_kernel(problem.grams, m)
+        for i, row in enumerate(K):
+            row[i] -= delta
+        a = [Fraction(float(x)) for x in (alpha if B is None else B[m])]
         weight = Fraction(1) if theta is None else Fraction(float(theta[m]))
         image = [sum((k * x for k, x in zip(row, a)), Fraction(0)) for row in K]
         for i, true in enumerate(image):
@@ -241,3 +145,92 @@ def test_the_dual_point_of_an_enclosure_is_exactly_feasible(loss):
     for column in columns:
         assert sum(map(Fraction, column.tolist()), Fraction(0)) == 0
     assert 0 <= found.shrink <= 1 <= found.stretch and found.lower <= found.upper
+
+
+RANGE = 10.0 ** np.array([0, 0, 0, 1, -1, 10, -10, 100, -100, 160, -160, 300, -300])
+
+
+def sizes(rng, *count):
+    """Numbers of every size that float64 has: of one size, or of many at once."""
+    many = rng.choice(RANGE, size=count if rng.random() < 0.5 else [1] * len(count))
+    return many * rng.uniform(0.5, 2.0, size=count)
+
+
+def any_formulation(rng, M):
+    p = float(rng.choice([1, 1.0001, 4 / 3, 2, 1e6, INF]))
+    groups = (tuple(range(M - 1)), (M - 1,))
+    make = [
+        GroupLasso,
+        BlockL1,
+        lambda: LpNorm(p),
+        lambda: BlockNorm(float(rng.choice([1.0001, 2**0.5, 3, INF]))),
+        lambda: ElasticNet(float(rng.choice([0, 0.3, 1, 1 - 2**-50, 1e-300]))),
+        lambda: Tikhonov(p, float(rng.choice([1.0, 1e100, 1e-100]))),
+        lambda: BlockPower(float(rng.choice([1, 1.0001, 1.5, 100]))),
+        lambda: WeightedLpNorm(p, sizes(rng, M)),
+        lambda: SparseBlockNorm(1.5, float(rng.choice([0, 0.1, 1e-300, 1e300]))),
+        lambda: VSKL(groups, float(rng.choice([1, 1.5, INF]))),
+        lambda: Composite(groups, 1.0, 1.5),
+        lambda: FixedWeights(sizes(rng, M) * rng.integers(0, 2, M)),
+    ]
+    return make[rng.integers(len(make))]()
+
+
+def any_loss(rng):
+    size = float(rng.choice([1.0, 0.1, 1e-300, 1e300]))
+    kind = rng.choice(sorted(losses_by_name()))
+    given = {"eps_insensitive": [size], "huber": [size], "quantile": [min(size, 0.7)]}
+    return losses_by_name()[kind](*given.get(kind, []))
+
+
+def any_problem(rng):
+    n, M = int(rng.integers(3, 6)), int(rng.integers(2, 5))
+    L = rng.normal(size=(M, n, 2)) * np.sqrt(sizes(rng, M))[:, None, None]
+    factored = rng.random() < 0.4
+    kind = str(rng.choice(["packed", "full"]))
+    K = None if factored else L @ L.transpose(0, 2, 1)
+    grams = GramStack.from_factors(list(L)) if K is None else GramStack(K, storage=kind)
+    loss, y = any_loss(rng), np.where(np.arange(n) % 2, 1.0, -1.0)
+    if loss.labels == "classes":
+        y = np.arange(n) % 3
+    elif loss.labels == "real":
+        y = y * sizes(rng, n)
+    y = np.ones(n) if loss.labels == "ones" else y
+    C = sizes(rng, n) if rng.random() < 0.8 else float(rng.choice([5e-324, 1.5e-323]))
+    bias = bool(rng.integers(2)) and loss.bias_allowed
+    return Problem(grams, y, loss, any_formulation(rng, M), C, bias)
+
+
+def any_point(rng, problem):
+    """A candidate of any size, with weights for which K is often about 1."""
+    M, shape = problem.grams.M, problem.shape
+    alpha = rng.normal(size=shape) * min(float(rng.choice(RANGE)), 1e299)
+    if rng.random() < 0.6:
+        alpha = 0.5 * problem.spread_costs * rng.choice([1.0, -1.0], size=shape)
+    if rng.random() < 0.3:
+        return alpha, {"coefficients": rng.normal(size=(M, *shape)) * sizes(rng)}
+    theta = rng.uniform(size=M) * rng.integers(0, 2, M)
+    top = np.max(problem.grams.diag(), axis=1) * np.max(np.abs(alpha), initial=1e-300)
+    return alpha, {"weights": np.minimum(theta / np.maximum(top, 1e-300), 1e300)}
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_bounds_are_true_over_the_whole_range_of_float64(part):
+    """No error, and each bound holds at its point with no slack, or has a reason."""
+    both = 0
+    for seed in range(60 * part, 60 * part + 60):
+        rng = np.random.default_rng(seed)
+        problem = any_problem(rng)
+        with np.errstate(all="ignore"):
+            alpha, point = any_point(rng, problem)
+        certificate = certify(problem, alpha, **point)
+        found = certificate.enclosure
+        proved = np.isfinite([found.lower, found.upper])
+        assert all(proved) == (found.reason == "") and str(certificate), seed
+        both += all(proved)
+        if proved[0]:
+            assert found.lower <= exact_dual(problem, found.alpha, found.shrink), seed
+        if proved[1]:
+            value = exact_primal(problem, certificate, found.stretch, found.alpha)
+            assert value <= found.upper, seed
+    assert both >= 30  # most have bounds
