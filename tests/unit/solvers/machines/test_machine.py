@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
 
+import mklopt
 from mklopt import GramStack, Problem, certify
 from mklopt import formulations as F
 from mklopt.solvers.machines import machine as module
@@ -180,3 +182,32 @@ def test_the_base_class_solves_nothing():
     with pytest.raises(TypeError, match="solves nothing"):
         machine.solve(np.ones(40))
     assert machine.gap == math.inf
+
+
+def cpu_seconds(given, solver):
+    begun = time.process_time()
+    mklopt.solve(given, solver, tol=1e-12, time_limit=0.2)
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("solver", ["active", "analytic"])
+def test_a_time_limit_holds_for_a_huge_c(solver):
+    """SVM solves with C = 5e46 never end by themselves: the budget of moves does."""
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    near = np.exp(-10 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
+    grams = GramStack(np.stack([np.eye(8), near, X @ X.T]))
+    y = np.where(np.arange(8) % 2, 1.0, -1.0)
+    given = Problem(grams, y, "hinge", F.BlockL1(), C=5e46)
+    cpu_seconds(given.with_(C=1.0), solver)  # what is compiled or imported late
+    assert cpu_seconds(given, solver) < 1.0
+
+
+def test_a_time_limit_holds_where_the_inner_problem_is_solved_already():
+    """A solve with nothing to do counts as work, so that the solver yields."""
+    x = np.random.default_rng(0).normal(size=11)
+    grams = GramStack(np.stack([np.outer(x, x), 1e-8 * np.eye(11)]))
+    y = np.where(np.arange(11) % 2, 1.0, -1.0)
+    form = F.VSKL(((0,), (1,)), math.inf)
+    given = Problem(grams, y, "logistic", form, C=1e-11, bias=False)
+    cpu_seconds(given.with_(C=1.0), "active")
+    assert cpu_seconds(given, "active") < 1.0
