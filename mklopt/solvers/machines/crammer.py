@@ -36,7 +36,7 @@ from numba import float64, int64, types
 from ...problem import Problem
 from ...util.compiled import READ_ONLY, compiled
 from .linear import bordered
-from .machine import MAX_FREE, Free, Machine, Solution, ascend, start_of_step
+from .machine import MAX_FREE, Free, Machine, Solution, ascend
 
 Array = np.ndarray
 WORTHWHILE = 0.1  # a sample moves if it gains at least this part of the largest gain
@@ -181,7 +181,7 @@ class Ascent:
             free, n = self._free(), len(self.C)
             if not 0 < len(free) <= MAX_FREE:
                 break
-            cost += start_of_step(n) + len(free) ** 3 // (STEP_COST * n) + n
+            cost += 1 + len(free) ** 3 // (STEP_COST * n) + n
             short = self._step(free)
         return cost
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...certificates.certificate import Certificate
+from ...certificates.enclosure import exact_point
 from ...problem import Problem
 from ..base import Iterate
 from .linear import bordered
@@ -203,7 +204,7 @@ class Machine:
 
     def _solved(self, alpha: Array, gap: float, work: float) -> Array:
         self.gap, self.solves, self.work = gap, self.solves + 1, self.work + work
-        return self._moved(self.problem.feasible(alpha))
+        return self._moved(exact_point(self.problem, alpha))
 
     def adopt(self, alpha: Array, theta: Array) -> Array:
         """Continue from an α that was found in another way."""
