@@ -247,10 +247,14 @@ def _upper(problem: Problem, products: _Products, bias: Any) -> tuple[float, flo
     best = finite(partial(_value_above, problem, f, error, u)), 1.0
     for times in (1.02, 2.0) if np.max(error) < 1 else ():
         stretch = 1 + times * float(np.max(error))
-        moved = error * stretch + 2 * U * np.abs(stretch * f)
-        at = (stretch * f, moved, stretch * u * (1 + 4 * U))
+        at = (*_stretched(f, error, stretch), stretch * u * (1 + 4 * U))
         best = min(best, (finite(partial(_value_above, problem, *at)), stretch))
     return best
+
+
+def _stretched(f: Array, error: Array, t: float) -> tuple[Array, Array]:
+    """t·f, and a bound of its error."""
+    return t * f, error * t * ERROR_MARGIN + 2 * U * np.abs(t * f)
 
 
 def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mpf
 
 from mklopt import GramStack, Problem, certify
-from mklopt.certificates.enclosure import _Products, enclose, finite
+from mklopt.certificates.enclosure import (
+    _Products,
+    _stretched,
+    _sum_above,
+    _value_above,
+    _value_below,
+    enclose,
+    finite,
+)
 from mklopt.formulations import (
     VSKL,
     BlockL1,
@@ -25,10 +35,20 @@ from mklopt.formulations import (
     losses_by_name,
 )
 from mklopt.reference.contract_problems import load
-from tests.unit.certificates.rationals import exact_dual, exact_kernel, exact_primal
+from mklopt.util.rounding import gamma, length_above
+from tests.unit.certificates.rationals import (
+    exact_dual,
+    exact_kernel,
+    exact_primal,
+    omega,
+    omega_conjugate,
+    rational,
+    value,
+)
 from tests.unit.certificates.samples import random_problem
 
 INF = float("inf")
+EPS = Fraction(2) ** -50  # for the roots that the test itself rounds
 
 
 FORMULATIONS = [
@@ -234,3 +254,174 @@ def test_bounds_are_true_over_the_whole_range_of_float64(part):
             value = exact_primal(problem, certificate, found.stretch, found.alpha)
             assert value <= found.upper, seed
     assert both >= 30  # most have bounds
+
+
+# ---- every term of the error bounds is needed ----------------------------------------
+
+
+@dataclass(frozen=True)
+class OneKernel(GroupLasso):
+    """The group lasso of one kernel, which is not rounded."""
+
+    def rounding(self, M):
+        return 0.0
+
+
+def small(formulation, loss="hinge", C=1.0, n=2):
+    y = np.arange(n) % 3 if loss == "multiclass_hinge" else (-1.0) ** np.arange(n)
+    return Problem(np.eye(n)[None], y, loss, formulation, C)
+
+
+def test_the_last_sum_is_rounded_outwards():
+    """Next to Ω = 1 a loss of 1e-25 is lost in the sum, but it is in the bound."""
+    problem = small(OneKernel(), C=1e-25)
+    f, nothing = np.zeros((2, 1)), np.zeros((2, 1))
+    above = _value_above(problem, f, nothing, np.array([1.0]))
+    assert Fraction(above) >= 1 + 2 * Fraction(1e-25)
+    alpha = np.array([1e-25, -1e-25])
+    problem = problem.with_(formulation=FixedWeights((2.0,)), y=[1.0, -1.0])
+    below = _value_below(problem, -alpha, np.array([1.0]), 1.0)
+    assert below < -1
+
+
+@pytest.mark.parametrize("q", [1.07, 1.1, 1.13, 1.17, 1.3])
+@pytest.mark.parametrize("v", [30.0, 1e3, 1e10])
+def test_the_rounding_that_a_formulation_declares_is_in_the_bounds(q, v):
+    """(2v/q)^q* with a rounded q*, and N^(4/3) with a rounded 4/3."""
+    problem = small(BlockPower(q), C=1e-30)
+    below = _value_below(problem, np.zeros(2), np.array([v]), 1.0)
+    assert below <= -omega_conjugate(problem.formulation, [mpf(v)])
+    problem = small(Tikhonov(2.0, 1.0), C=1e-30)
+    u = 1.3 * v**20
+    zero = np.zeros((2, 1))
+    above = _value_above(problem, zero, zero, np.array([u]))
+    assert above >= omega(problem.formulation, [mpf(u)])
+
+
+@pytest.mark.parametrize("storage", ["packed", "full"])
+@pytest.mark.parametrize("per_kernel", [False, True])
+def test_norms_cover_the_worst_rounding_of_the_model(storage, per_kernel):
+    """K A is off by γ|K||A|, and its product with A by γ|A||KA| on top of that."""
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(2, 40, 5))
+    grams = GramStack(L @ L.transpose(0, 2, 1), storage=storage)
+    problem = Problem(grams, (-1.0) ** np.arange(40), "hinge", LpNorm(2.0))
+    A = rng.normal(size=(2, 40) if per_kernel else 40)
+    KA = grams.apply(A) if per_kernel else grams.matvec(A)
+    source = certify(problem, np.zeros(40), np.ones(2))
+    products = _Products(problem, A, KA, source)
+    for m, above in enumerate(products.norms_above):
+        a = rational(A[m] if per_kernel else A)
+        image = rational(KA[m])
+        root = [Fraction(x) for x in np.sqrt(np.diag(grams.kernel(m))).tolist()]
+        sums = sum(r * abs(x) for r, x in zip(root, a))
+        quad = sum(x * z for x, z in zip(a, image))
+        worst = quad + Fraction(gamma(grams.chain(40))) * sums**2 * (1 - EPS)
+        worst += Fraction(gamma(40)) * sum(abs(x * z) for x, z in zip(a, image))
+        assert Fraction(float(above)) ** 2 >= worst
+
+
+def test_the_sum_over_many_kernels_has_its_own_error():
+    """1 and many numbers below its last digit: the sum loses most of them."""
+    M = 2000
+    K = np.full((M, 1, 1), 0.9 * 2.0**-53)
+    K[0] = 1.0
+    problem = Problem(GramStack(K), [1.0], "squared", LpNorm(2.0), bias=False)
+    source = certify(problem, np.ones(1), np.ones(M))
+    products = _Products(problem, np.ones(1), problem.grams.matvec(np.ones(1)), source)
+    f, error, _ = products.predictions(0.0)
+    exact = sum(rational(K[:, 0, 0]), Fraction(0))
+    lost = abs(Fraction(float(f[0, 0])) - exact)
+    assert 5 * Fraction(2) ** -53 < lost <= Fraction(float(error[0, 0]))
+
+
+def test_an_error_of_predictions_counts_twice_for_several_classes():
+    """The worst case: the own class falls by the error, and every rival rises."""
+    problem = small(OneKernel(), "multiclass_hinge", n=4)
+    f, error = np.random.default_rng(0).normal(size=(2, 4, 3))
+    error = np.abs(error)
+    own = np.arange(3) == problem.y[:, None]
+    worst = f + np.where(own, -1, 1) * np.max(error, axis=1, keepdims=True)
+    total = sum((value(problem.loss, rational(g), y) for g, y in zip(worst, problem.y)))
+    assert _value_above(problem, f, error, np.array([0.0])) >= total
+
+
+def test_block_norms_are_rounded_upwards_before_the_penalty():
+    """s·v and θ·v are rounded: Ω* and Ω get what lies above."""
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        v, s = rng.uniform(1, 2), rng.uniform(0.5, 1)
+        problem = small(FixedOne(), C=1e-30)
+        below = _value_below(problem, np.zeros(2), np.array([v]), s)
+        assert Fraction(below) <= -Fraction(s) * Fraction(v)
+        grams = GramStack(np.full((1, 1, 1), 1.0))
+        problem = Problem(grams, [1.0], "squared", OneKernel(), bias=False)
+        source = certify(problem, [1.0], np.array([s]))
+        products = _Products(problem, np.array([v]), np.array([[v]]), source)
+        assert Fraction(products.predictions(0.0)[2][0]) >= Fraction(s) * Fraction(v)
+
+
+@dataclass(frozen=True)
+class FixedOne(GroupLasso):
+    """Ω*(v) = v without rounding, as if u were 1."""
+
+    def conjugate(self, v):
+        return float(v[0])
+
+    def feasible_scale(self, v):
+        return 1.0
+
+    def rounding(self, M):
+        return 0.0
+
+
+def test_negative_losses_are_rounded_upwards_too():
+    costs, values = np.array([1.1, 3.3]), np.array([-0.7, -1e-3])
+    exact = sum(a * b for a, b in zip(rational(costs), rational(values)))
+    assert Fraction(_sum_above(costs, values)) >= exact
+    assert Fraction(_sum_above(costs, -values)) >= -exact
+
+
+def test_shrinking_stays_inside_the_domain_of_the_dual_norm():
+    for seed in range(40):
+        problem = random_problem(seed, formulation=GroupLasso(), C=50.0, exact=False)
+        found = certify(problem, 40.0 * problem.y, np.ones(3)).enclosure
+        assert 0 < found.shrink < 1  # asserts inside that the norms are at most 1:
+        assert found.lower <= exact_dual(problem, found.alpha, found.shrink)
+
+
+def test_a_stretched_prediction_has_its_own_rounding():
+    """t·f is rounded: where f − y is all that matters, this is an error, too."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        f, t = rng.uniform(1, 2, size=(2, 1)), 1 + rng.uniform()
+        moved = _stretched(f, np.zeros((2, 1)), t)
+        for given, at, error in zip(f[:, 0], moved[0][:, 0], moved[1][:, 0]):
+            off = abs(Fraction(t) * Fraction(given) - Fraction(at))
+            assert off <= Fraction(error)
+
+
+def test_tiny_costs_do_not_lose_the_dual_point():
+    """With C of a few denormals s·α/C is off by half; s·(α/C) is not."""
+    unit = 2.0**-1074
+    problem = small(LpNorm(2.0), C=5 * unit)
+    alpha = np.array([3 * unit, -3 * unit]) * problem.y[0]
+    a = []
+
+    class Seen(type(problem.loss)):
+        def conjugate(self, slopes, y):
+            a.append(slopes)
+            return super().conjugate(slopes, y)
+
+    object.__setattr__(problem, "loss", Seen())
+    _value_below(problem, alpha, np.zeros(1), 0.5)
+    np.testing.assert_allclose(np.abs(a[0]), 0.3, rtol=1e-15)
+
+
+def test_the_length_of_a_vector_is_never_underestimated():
+    for size in 1e-320, 1e-200, 1.0, 1e200:
+        for seed in range(20):
+            x = size * np.random.default_rng(seed).normal(size=9)
+            square = sum((c * c for c in rational(x)), Fraction(0))
+            assert Fraction(length_above(x)) ** 2 >= square
+    assert length_above(np.zeros(3)) == 0.0 and length_above(np.array([INF])) == INF
