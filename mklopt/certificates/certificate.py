@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..util.arrays import real_array
 from ..util.rounding import U, interval
-from .enclosure import Enclosure, enclose, exact_point, finite
+from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
 
 Array = np.ndarray
 
@@ -221,22 +220,34 @@ def certify(
     alpha = _checked(dual, problem.shape, "dual")
     if (weights is None) == (coefficients is None):
         raise ValueError("give either weights= or coefficients=, not both or neither")
-    grams = problem.grams
-    alpha = problem.feasible(alpha) if remembered else exact_point(problem, alpha)
-    KA = None if remembered else grams.matvec(alpha)
+    if weights is not None:
+        weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
+    else:
+        shape = (problem.grams.M, *problem.shape)
+        coefficients = _checked(coefficients, shape, "coefficients")
+    with np.errstate(all="ignore"):  # what overflows is infinite
+        return _certified(problem, alpha, weights, coefficients, remembered)
+
+
+def _certified(
+    problem: Problem, alpha: Array, weights: Any, coefficients: Any, remembered: bool
+) -> Certificate:
+    grams, KA, KB = problem.grams, None, None
+    if remembered:
+        alpha = problem.feasible(alpha)
+    else:
+        alpha = exact_point(problem, alpha)
+        KA = grams.matvec(alpha)
     v = grams.norms(alpha, KA)
     shrink, bound = best_shrink(problem, alpha, v)
     if weights is not None:
-        weights = _checked(weights, (grams.M,), "weights", nonneg=True)
-        u, KB = weights * v, None
+        u = weights * v
         if KA is None:
             f = grams.combine(weights) @ alpha
         else:
             f = np.tensordot(weights, KA, axes=1)
         f = f + float(weights @ grams.shift) * alpha
     else:
-        shape = (grams.M, *problem.shape)
-        coefficients = _checked(coefficients, shape, "coefficients")
         KB = grams.apply(coefficients)
         shifted, u = _shifted(KB, coefficients, grams.shift)
         f = np.sum(shifted, axis=0)
@@ -245,6 +256,18 @@ def certify(
     found = _judged(problem, primal, bound, *points, products=(KA, KB))
     vars(found)["norms"] = u
     return found
+
+
+def _best_bias(problem: Problem, f: Array) -> Any:
+    """The best bias for predictions f; 0 where the search overflows."""
+    zero: Any = 0.0 if f.ndim == 1 else np.zeros(f.shape[1])
+    if not problem.bias:
+        return 0.0
+    try:
+        bias = problem.loss.best_bias(f, problem.y, problem.costs)
+    except (ArithmeticError, ValueError):
+        return zero
+    return bias if np.all(np.isfinite(bias)) else zero
 
 
 def _judged(
@@ -268,10 +291,7 @@ def _judged(
 
 def primal_at(problem: Problem, f: Array, u: Array) -> tuple[float, Any]:
     """The primal value with the best bias for predictions f without one; that bias."""
-    bias: Any = 0.0
-    if problem.bias:
-        bias = problem.loss.best_bias(f, problem.y, problem.costs)
-        bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
+    bias = _best_bias(problem, f)
     return finite(lambda: primal_value(problem, f + bias, u)), bias
 
 
@@ -293,12 +313,11 @@ def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]
     """
 
     def value(s: float) -> float:
-        try:
-            return -finite(lambda: -dual_value(problem, s * alpha, s * v))
-        except DerivationError:  # no value here: a smaller s may have one
-            return -math.inf
+        return -finite(lambda: -dual_value(problem, s * alpha, s * v))
 
-    top = problem.formulation.feasible_scale(v)
+    if not np.all(np.isfinite(v)):  # α = 0 has a value
+        return 0.0, best_shrink(problem, np.zeros_like(alpha), np.zeros_like(v))[1]
+    top = largest_scale(problem, v)
     if top < 1:
         top *= 1 - 8 * U  # stay inside the domain of Ω* after rounding
     points = [top, top * (1 - 1e-4), 0.0]

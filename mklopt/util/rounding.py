@@ -1,16 +1,21 @@
-"""Where rounding is bounded: the unit round-off u and γ_n = n u/(1 − n u).
+"""Where rounding is bounded: the unit round-off u, γ_n = n u/(1 − n u), and underflow.
 
 A sum of n products computed in float64, in any order, is off by at most γ_n times the
-sum of the absolute values of the products. certificates/enclosure.py adds these bounds
-up to lower ≤ f* ≤ upper; grams/psd.py uses them to prove K ⪰ 0.
+sum of the absolute values of the products, plus n·2^-1075 for products that underflow:
+`TINY` is more than 2^53 of them lose together. certificates/enclosure.py adds these
+bounds up to lower ≤ f* ≤ upper; grams/psd.py uses them to prove K ⪰ 0.
 
-Reference: Higham (2002), "Accuracy and Stability of Numerical Algorithms", chapter 3.
+Reference: Higham (2002), "Accuracy and Stability of Numerical Algorithms", chapters 2
+(eq. 2.8, underflow) and 3.
 """
 
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
+import numpy as np
+
 U = 2.0**-53  # the unit round-off of float64
+TINY = 2.0**-1022  # the smallest normal number
 
 
 def gamma(n: int) -> float:
@@ -33,3 +38,11 @@ def _rounded(x: float, digits: int, direction: str) -> str:
         return f"{x:g}"
     number = number.normalize(Context(prec=digits))
     return f"{number:f}" if -5 < number.adjusted() < digits else f"{number:e}"
+
+
+def length_above(x: np.ndarray) -> float:
+    """An upper bound of ‖x‖; scaled, because squares overflow and underflow."""
+    top = float(np.max(np.abs(x), initial=0.0))
+    if top == 0 or not np.isfinite(top):
+        return top
+    return top * float(np.linalg.norm(x / top)) * (1 + gamma(x.size + 8)) + TINY

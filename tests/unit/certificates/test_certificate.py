@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import Problem, certify
+from mklopt import GramStack, Problem, certify
 from mklopt.certificates.certificate import (
     best_shrink,
     dual_value,
@@ -127,8 +127,9 @@ def test_saturated_multinomial_candidates_do_not_hang(size):
 
 
 def test_an_indefinite_kernel_shows_as_broken_duality():
-    K = np.array([[[1.0, 3.0], [3.0, 1.0]]])
-    problem = Problem(K, np.array([1.0, -1.0]), "hinge", LpNorm(2.0), C=10.0)
+    grams = GramStack(np.eye(2)[None])
+    grams._store.P[0, 1] = 3.0  # given as such, it would have been refused
+    problem = Problem(grams, np.array([1.0, -1.0]), "hinge", LpNorm(2.0), C=10.0)
     found = certify(problem, [10.0, -10.0], coefficients=[[-1.0, 1.0]])
     assert (found.lower, found.upper) == (found.dual, found.primal) == (-INF, INF)
     assert "weak duality fails" in found.enclosure.reason
