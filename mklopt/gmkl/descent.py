@@ -11,8 +11,6 @@ says that it is not. reference.envelope_agreement(result) compares ∇W with dif
 of the value that OSQP finds.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,10 +19,9 @@ import numpy as np
 
 from ..certificates.certificate import certify
 from ..solvers.steps.spectral_descent import Point, descend
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array
 from .problem import Envelope, KernelFamilyProblem, nonnegative
 
-Array = np.ndarray
 PAPER_TOL = 0.04  # the projected gradient at which the paper stops
 UNBOUNDED = 1e12  # d beyond it, or −W beyond it times its scale, have no end
 SWITCHES = ("spectral", "nonmonotone", "tune", "scaled", "remember")
@@ -199,8 +196,7 @@ def solve(
             rows.append((now, envelope.solves, point.value, size))
             if best is None or point.value <= best.value:
                 best = point
-            status = _verdict(rows, point, envelope, tol, max_iter, time_limit)
-            if status:
+            if status := _verdict(rows, point, envelope, tol, limits):
                 best = point if status == "stationary" else best
                 break
             envelope.set_tolerance(point)
@@ -214,7 +210,8 @@ def solve(
     history = dict(zip(HISTORY, map(np.array, zip(*rows))))
     d = _thresholded(problem, best.d, threshold)
     cut = not np.array_equal(d, best.d)
-    return _judged(problem, solver, (status, message), d, cut, tol, history)
+    judged = _judged(problem, (status, message), d, cut, tol)
+    return FamilyResult(problem, solver, *judged, history)
 
 
 def _confirmed(envelope: Envelope, d: Array, tol: float) -> float:
@@ -229,12 +226,7 @@ def _confirmed(envelope: Envelope, d: Array, tol: float) -> float:
 
 
 def _verdict(
-    rows: list,
-    point: Point,
-    envelope: Envelope,
-    tol: float,
-    max_iter: int | None,
-    time_limit: float | None,
+    rows: list, point: Point, envelope: Envelope, tol: float, limits: dict
 ) -> str:
     """Why to stop after the newest step; empty: go on."""
     first, (seconds, _, _, size) = rows[0][2], rows[-1]
@@ -243,10 +235,9 @@ def _verdict(
     low = -UNBOUNDED * max(envelope.worst, abs(first))
     if np.max(np.abs(point.d)) > UNBOUNDED or point.value < low:
         return "unbounded"
-    if max_iter is not None and len(rows) >= max_iter:
-        return "max_iter"
-    if time_limit is not None and seconds >= time_limit:
-        return "time_limit"
+    for name, now in (("max_iter", len(rows)), ("time_limit", seconds)):
+        if limits[name] is not None and now >= limits[name]:
+            return name
     # A search that ends in vain sharpens the SVM: at rounding there is nothing left.
     return "stalled" if envelope.noise <= 2e-14 * envelope.worst else ""
 
@@ -262,14 +253,12 @@ def _thresholded(problem: KernelFamilyProblem, d: Array, threshold: float) -> Ar
 
 def _judged(
     problem: KernelFamilyProblem,
-    solver: str,
     ended: tuple[str, str],
     d: Array,
     cut: bool,
     tol: float,
-    history: dict[str, Array],
-) -> FamilyResult:
-    """The point with its SVM solved to rounding, and the status that it earns."""
+) -> tuple[str, str, Array, Array, Any, float, float, Any, Array]:
+    """The status that a point earns with its SVM solved to rounding, and the rest."""
     status, message = ended
     envelope = Envelope(problem, tune=False)
     value, slope, size = envelope.precisely(d)
@@ -289,8 +278,7 @@ def _judged(
     except ValueError as error:
         if status not in ("unbounded", "failed"):
             status, message = "indefinite", f"at this d, {error}"
-    point = (d, alpha, bias, value, size, inner, slope, history)
-    return FamilyResult(problem, solver, status, message, *point)
+    return status, message, d, alpha, bias, value, size, inner, slope
 
 
 def _check(problem: Any, stop: Any, **limits: Any) -> None:

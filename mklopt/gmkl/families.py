@@ -20,16 +20,12 @@ semi-definite K_m are, with offset ≥ 0 and d ≥ 0.
 Reference: Varma and Babu (2009); Jain, Vishwanathan and Varma (2012).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from ..grams.stack import GramStack
-from ..util.arrays import real_array
-
-Array = np.ndarray
+from ..util.arrays import Array, real_array
 
 
 class KernelFamily:
@@ -176,7 +172,7 @@ class Product(KernelFamily):
         super().__init__(_distances(distances))
 
     @classmethod
-    def from_features(cls, X: Any) -> Product:
+    def from_features(cls, X: Any) -> "Product":
         """One squared distance per feature: a Gaussian with a width for each.
 
         Parameters

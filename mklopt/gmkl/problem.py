@@ -11,8 +11,6 @@ from stationary, and how well the SVM at d was solved. descent.py solves it.
 `Envelope` is W with its gradient, ∇W = ∇r − ½∂(αᵀKα)/∂d at the α of the SVM (Danskin).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,14 +20,12 @@ import numpy as np
 from ..formulations.fixed_weights import FixedWeights
 from ..formulations.group_lasso import GroupLasso
 from ..grams.stack import GramStack
-from ..problem import Problem
+from ..problem import Array, Problem
 from ..reference import equivalences as maps
 from ..solvers.machines import svm
 from ..solvers.steps.spectral_descent import Point
 from .families import Sum
 from .regularizers import Given, Regularizer, SquaredNorm, Total
-
-Array = np.ndarray
 
 
 def nonnegative(d: Array) -> Array:

@@ -11,20 +11,16 @@ set of one's own, cost what those above do. Reference: Jain, Vishwanathan and Va
 (2012), section 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from ..formulations.base import as_groups, check_partition, check_range, owners
-from ..formulations.norms import INF, norm, norm_gradient
-
-Array = np.ndarray
+from ..formulations.norms import INF, Array, norm, norm_gradient
+from ..solvers.base import positive
 
 
 @dataclass(frozen=True)
@@ -40,12 +36,7 @@ class Regularizer:
     weight: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        number = isinstance(self.weight, int | float | np.integer | np.floating)
-        if not number or not 0 < self.weight < INF:
-            raise ValueError(
-                f"{type(self).__name__}: weight = {self.weight!r}; give a finite "
-                "number > 0, or W(d) has no minimum"
-            )
+        positive(f"{type(self).__name__}: weight", self.weight, finite=True)
 
     def value(self, d: Array) -> float:
         """r(d).
@@ -156,15 +147,10 @@ class MixedNorm(Regularizer):
         """Raise ValueError where the groups do not fit M parameters."""
         check_partition(self.groups, M, "MixedNorm")
 
-    @cached_property
-    def owner(self) -> Array:
-        """The group of each parameter."""
-        return owners(self.groups)
-
     def _sums(self, d: Array) -> Array:
         """‖d_j‖_r of every group, relative to the largest: nothing overflows."""
         top = float(np.max(np.abs(d), initial=0.0)) or 1.0
-        powers = np.bincount(self.owner, (np.abs(d) / top) ** self.r)
+        powers = np.bincount(owners(self.groups), (np.abs(d) / top) ** self.r)
         return np.asarray(top * powers ** (1 / self.r))
 
     def value(self, d: Array) -> float:
@@ -173,10 +159,10 @@ class MixedNorm(Regularizer):
 
     def gradient(self, d: Array) -> Array:
         """∇r(d), (M,)."""
-        sums = self._sums(d)
-        own = np.where(sums > 0, sums, 1.0)[self.owner]
+        sums, owner = self._sums(d), owners(self.groups)
+        own = np.where(sums > 0, sums, 1.0)[owner]
         inner = (np.abs(d) / own) ** (self.r - 1)  # 1 for r = 1, also in empty groups
-        return self.weight * _slope(sums, self.s)[self.owner] * inner * signs(d)
+        return self.weight * _slope(sums, self.s)[owner] * inner * signs(d)
 
 
 @dataclass(frozen=True)

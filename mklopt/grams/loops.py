@@ -5,29 +5,18 @@ compiled with reassociation), and a column in groups of ROWS; strips and groups 
 added strictly in the order written. `chain` of storage.py bounds the error from this.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numba import float32, float64, int64, njit, types, uint64
+from numba import njit, uint64
 
-from ..util.compiled import READ_ONLY, compiled
+from ..util.compiled import compiled
 
 ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
 CHUNK = 2048  # numbers of each of four kernels that stay in the first cache
 CACHED_LENGTH = 1500  # numbers: two vectors of this length fit in the first cache
 ANY_ORDER = {"reassoc", "contract", "nsz"}
-INDEX, FLAT, BLOCKS = int64[::1], float64[::1], float64[:, :, ::1]
-PART = (int64, int64)  # first and last, the part of the work of one thread
 
 
-def _both(*arguments: Any) -> list:
-    """One signature for each type of storage, which is the first argument."""
-    return [types.void(kind[:, ::1], *arguments) for kind in (float64, float32)]
-
-
-@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def combine(P, index, theta, out, first, last):
     """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time."""
     M = len(index)
@@ -35,30 +24,26 @@ def combine(P, index, theta, out, first, last):
         end = min(start + CHUNK, last)
         o = out[start:end]
         o[:] = 0.0
-        k = 0
-        while k + 4 <= M:
+        for k in range(0, M - 3, 4):
             a, b, c, d = theta[k], theta[k + 1], theta[k + 2], theta[k + 3]
             p, q = P[index[k], start:end], P[index[k + 1], start:end]
             r, s = P[index[k + 2], start:end], P[index[k + 3], start:end]
             for j in range(end - start):
                 o[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
-            k += 4
-        while k < M:
+        for k in range(M // 4 * 4, M):
             a, p = theta[k], P[index[k], start:end]
             for j in range(end - start):
                 o[j] += a * p[j]
-            k += 1
 
 
-@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
+@compiled(fastmath=ANY_ORDER)
 def dots(P, index, w, out, first, last):
     """out[k] = ⟨P[index[k]], w⟩ for first ≤ k < last, four kernels at a time."""
     out[first:last] = 0.0
     for start in range(0, len(w), CHUNK):
         end = min(start + CHUNK, len(w))
         x = w[start:end]
-        k = first
-        while k + 4 <= last:
+        for k in range(first, last - 3, 4):
             p, q = P[index[k], start:end], P[index[k + 1], start:end]
             r, s = P[index[k + 2], start:end], P[index[k + 3], start:end]
             a = b = c = d = 0.0
@@ -71,14 +56,12 @@ def dots(P, index, w, out, first, last):
             out[k + 1] += b
             out[k + 2] += c
             out[k + 3] += d
-            k += 4
-        while k < last:
+        for k in range(last - (last - first) % 4, last):
             p = P[index[k], start:end]
             a = 0.0
             for j in range(end - start):
                 a += p[j] * x[j]
             out[k] += a
-            k += 1
 
 
 @njit(nogil=True, fastmath=ANY_ORDER)
@@ -124,7 +107,7 @@ def _corner(p, starts, x, t, i):
             t[m] += q * x[j]
 
 
-@compiled(*_both(INDEX, INDEX, BLOCKS, BLOCKS, *PART))
+@compiled()
 def matvec(P, index, starts, A, out, first, last):
     """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
 
@@ -168,7 +151,7 @@ def matvec(P, index, starts, A, out, first, last):
                     y[j] += t[j]
 
 
-@compiled(types.void(FLAT, float64[:, ::1]))
+@compiled()
 def unpack(flat, out):
     """The symmetric matrix `out` of an upper triangle.
 
@@ -186,7 +169,7 @@ def unpack(flat, out):
                 row[i] = out[i, j]
 
 
-@compiled(*_both(INDEX, INDEX, INDEX, BLOCKS))
+@compiled()
 def rows(P, index, starts, which, out):
     """Rows of symmetric matrices from their upper triangles."""
     for k in range(len(index)):
@@ -210,7 +193,7 @@ def _orthogonal(Q, k, q):
     Q[k] = q / length if length > 1e-10 * before else 0.0 * q
 
 
-@compiled(*_both(INDEX, INDEX, FLAT, FLAT, FLAT, BLOCKS, *PART))
+@compiled()
 def screen(P, starts, which, begin, scale, minors, T, first, last):
     """What shows that kernels are indefinite, from the samples `which` of each.
 
@@ -225,7 +208,7 @@ def screen(P, starts, which, begin, scale, minors, T, first, last):
         p, top = P[m], 0.0
         for i in range(n):
             for j in range(i, n):
-                a = float64(p[starts[which[i]] + which[j] - which[i]])
+                a = np.float64(p[starts[which[i]] + which[j] - which[i]])
                 A[i, j] = A[j, i] = a
                 top = max(top, abs(a))
         scale[m], minors[m], most = max(top, 1e-300), 0.0, 0.0
@@ -251,10 +234,7 @@ def screen(P, starts, which, begin, scale, minors, T, first, last):
                 T[m, j, k] = T[m, k, j] = _dot(Q[j], q)
 
 
-MEASURES = types.UniTuple(float64, 4)
-
-
-@compiled(*[MEASURES(READ_ONLY, t[::1], INDEX, int64) for t in (float64, float32)])
+@compiled()
 def store(K, out, starts, full):
     """Store (K + Kᵀ)/2, and measure in the same pass what validation needs.
 
@@ -282,7 +262,7 @@ def store(K, out, starts, full):
     return top, skew, lowest, nan
 
 
-@compiled(types.void(float64[:, ::1], FLAT))
+@compiled()
 def products(A, out):
     """⟨A, K A⟩ = ⟨upper triangle of K, out⟩: out_ij = 2⟨A_i, A_j⟩, halved at i = j."""
     n, k = A.shape
@@ -296,7 +276,7 @@ def products(A, out):
             place += 1
 
 
-@compiled(types.void(READ_ONLY, FLAT))
+@compiled()
 def fold(S, out):
     """⟨S, K⟩ = ⟨upper triangle of K, out⟩ for symmetric matrices."""
     n = len(S)
@@ -308,9 +288,7 @@ def fold(S, out):
         place += n - i
 
 
-@compiled(
-    types.void(float64[:, ::1], INDEX, INDEX, BLOCKS, BLOCKS, *PART), fastmath=ANY_ORDER
-)
+@compiled(fastmath=ANY_ORDER)
 def through(F, index, ends, A, out, first, last):
     """out[k] = L (Lᵀ A_k) for the factors L of kernels index[first:last]."""
     for k in range(first, last):

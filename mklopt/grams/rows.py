@@ -7,8 +7,6 @@ K is (M, n, n), read-only. For every row i of all M kernels that it reads, the l
 1 to read[0]; the reader turns this number into passes of the stack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

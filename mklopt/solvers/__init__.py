@@ -1,7 +1,5 @@
 """The solvers, one file per algorithm. New files are found by scanning the folder."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import pkgutil
@@ -71,8 +69,7 @@ def find(name: str, problem: Problem) -> Solver:
         raise ValueError(
             f"solver = {name!r} is not known; {hint}choose one of {', '.join(known)}"
         )
-    reason = known[name].why_not(problem)
-    if reason:
+    if reason := known[name].why_not(problem):
         able = ", ".join(that_can(problem))
         raise Unsupported(f"{name} cannot solve {problem}: {reason}; these can: {able}")
     return known[name]

@@ -20,8 +20,6 @@ certificate. So none is missed, and no rule for safe elimination is needed.
 Reference: Chapelle and Rakotomamonjy (2008) for Newton's method in the weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 
@@ -30,7 +28,7 @@ import numpy as np
 from ..certificates.certificate import Certificate
 from ..formulations.base import Groups
 from ..problem import Problem
-from .base import Iterate, Steps, certify_iterate, solver
+from .base import Array, Iterate, Steps, certify_iterate, solver
 from .machines.factory import machine_for
 from .machines.machine import Machine
 from .start import Start, weights_of
@@ -39,7 +37,6 @@ from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 from .steps.working_set import at_most, prices, restricted
 
-Array = np.ndarray
 # The first working set: a quarter of the kernels, but not fewer and not more than this.
 FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
 # On an orthant the size of the first weights is unknown. A good size makes predictions
@@ -68,7 +65,7 @@ def promised(problem: Problem) -> float:
     reference="chapelle2008",
     guarantee="the problem of the working set is the whole problem at the end",
 )
-def active(problem: Problem, *, start: Any = None) -> Steps:
+def active(problem: Problem, *, start: object = None) -> Steps:
     """Working sets of kernels, and Newton's method in their weights."""
     certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
     smooth = problem.loss.twice_differentiable
@@ -76,8 +73,7 @@ def active(problem: Problem, *, start: Any = None) -> Steps:
     machine = machine_for(problem, None, sharpness, second_order=True)
     if start is not None:
         at = Start.of(problem, start)
-        known = at.certificate
-        theta = at.weights if known is None else weights_of(known)
+        theta = at.weights if at.certificate is None else weights_of(at.certificate)
         alpha = np.zeros(problem.shape) if at.dual is None else at.dual
         certificate = yield Iterate(alpha, theta)
         machine.alpha = certificate.alpha
@@ -181,19 +177,15 @@ def newton_inside(
         oracle: Any = Orthant(part, machine)
         x = oracle.of_weights(theta)
     else:
+        # θ_k = λ_kθ_j: λ is known up to a factor per group; the oracle gets the θ_j
         oracle = Oracle(part, *simplices(part), machine=machine)
-        x = _on_simplices(oracle, theta)
+        sums = oracle.sums(theta)
+        if np.all(sums > 0):
+            oracle.theta = sums
+        x = np.where(sums[oracle.owner] > 0, theta, 1.0)
     if certificate is not None:
         oracle.set_tolerance(certificate)
     return newton(oracle, x)
-
-
-def _on_simplices(oracle: Oracle, theta: Array) -> Array:
-    """λ of θ_k = λ_kθ_j, up to a factor per group; the oracle gets the θ_j."""
-    sums = oracle.sums(theta)
-    if np.all(sums > 0):
-        oracle.theta = sums
-    return np.where(sums[oracle.owner] > 0, theta, 1.0)
 
 
 def simplices(problem: Problem) -> tuple[Groups, float]:

@@ -18,10 +18,6 @@ instead. Cost per iterate: one combine and one product K_mα with each kernel, t
 one pass of packed storage; the Newton step needs no more.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from ..problem import Problem
@@ -35,12 +31,11 @@ from .steps.acceleration import Ahead
     "analytic",
     needs={"reweighted"},
     losses={"machine", "twice_differentiable"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises; limit points are optimal for p > 1",
 )
 def analytic(
-    problem: Problem, *, start: Any = None, accelerate: str | None = "newton"
+    problem: Problem, *, start: object = None, accelerate: str | None = "newton"
 ) -> Steps:
     """Inner problem and analytic step in turn.
 

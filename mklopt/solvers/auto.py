@@ -27,8 +27,6 @@ for PATIENCE iterates, the next one goes on from the best point. `spicy` takes e
 formulation and loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
@@ -49,11 +47,10 @@ PROGRESS = 0.9  # … to this part of its value
 @solver(
     "auto",
     losses={"any"},
-    accuracy=1e-6,
     reference="kloft2011, chapelle2008, suzuki2009",
     guarantee="that of the solver it picks; switches when progress stalls",
 )
-def auto(problem: Problem, *, start: Any = None) -> Steps:
+def auto(problem: Problem, *, start: object = None) -> Steps:
     """The solver that the traits allow, and others if it fails."""
     for method, why in plan(problem):
         ended = yield from followed(method.steps(problem, start=start), why)

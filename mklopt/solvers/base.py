@@ -12,12 +12,9 @@ is not started; the error names the solvers that can.
 `choice` and `positive` are the checks that several solvers share.
 """
 
-from __future__ import annotations
-
 import inspect
-import math
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,9 +165,9 @@ REGISTRY: dict[str, Solver] = {}
 def solver(
     name: str,
     *,
-    needs: set[str] | None = None,
-    losses: set[str] | None = None,
-    bias: set[bool] | None = None,
+    needs: Set[str] = frozenset(),
+    losses: Set[str] = frozenset({"quadratic"}),
+    bias: Set[bool] = frozenset({True, False}),
     accuracy: float | Callable[[Problem], float] = 1e-6,
     reference: str = "",
     guarantee: str = "",
@@ -212,10 +209,9 @@ def solver(
 
     def register(steps: Callable[..., Steps]) -> Solver:
         text = about or sys.modules[steps.__module__].__doc__ or ""
-        traits, kinds = frozenset(needs or ()), frozenset(losses or {"quadratic"})
-        biases = frozenset({True, False} if bias is None else bias)
         words = (reference, guarantee, text.strip().split("\n")[0])
-        REGISTRY[name] = Solver(name, steps, traits, kinds, biases, accuracy, *words)
+        takes = (frozenset(needs), frozenset(losses), frozenset(bias))
+        REGISTRY[name] = Solver(name, steps, *takes, accuracy, *words)
         return REGISTRY[name]
 
     return register
@@ -223,7 +219,7 @@ def solver(
 
 def up_to_C(largest: float, accuracy: float) -> Callable[[Problem], float]:
     """A promise for well-conditioned problems: those without a larger C."""
-    return lambda problem: accuracy if np.max(problem.costs) <= largest else math.inf
+    return lambda problem: accuracy if np.max(problem.costs) <= largest else np.inf
 
 
 # ---- checks that several solvers share -----------------------------------------------
@@ -242,7 +238,7 @@ def positive(name: str, given: Any, finite: bool = False) -> float:
     """The given number if it is positive; else an error."""
     number = isinstance(given, int | float | np.integer | np.floating)
     number = number and not isinstance(given, bool)
-    if not number or not given > 0 or (finite and given == math.inf):
+    if not number or not given > 0 or (finite and given == np.inf):
         kind = "finite positive" if finite else "positive"
         raise ValueError(f"{name} = {given!r}; give a {kind} number")
     return float(given)

@@ -19,8 +19,6 @@ minimizes a convex function over one of w, λ, g. For s ≥ 2 no such g exists; 
 solves VSKL.
 """
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 
@@ -29,11 +27,9 @@ import numpy as np
 from ..formulations.base import owners
 from ..formulations.norms import norm
 from ..problem import Problem
-from .base import Steps, solver
+from .base import Array, Steps, solver
 from .machines.factory import machine_for
 from .start import first_weights
-
-Array = np.ndarray
 
 
 @solver(
@@ -44,15 +40,14 @@ Array = np.ndarray
     reference="aflalo2011",
     guarantee="the objective never rises",
 )
-def composite(problem: Problem, *, start: Any = None) -> Steps:
+def composite(problem: Problem, *, start: object = None) -> Steps:
     """The two levels of weights in turn."""
     theta, alpha = first_weights(problem, start)
     machine, levels = machine_for(problem, alpha), Levels(problem.formulation)
     across, inside = levels.split(theta)
     for t in count():
         machine.solve(across[levels.owner] * inside)
-        certificate = yield machine.iterate()
-        machine.set_tolerance(certificate)
+        machine.set_tolerance((yield machine.iterate()))
         u = machine.theta * machine.v
         if t % 2 == 0:
             inside = levels.inside(u, inside)

@@ -11,10 +11,7 @@ convergence is linear where the objective is strongly convex near the solution.
 Guarantee. F(W_t) − F* ≤ 2L ‖W_0 − W*‖² / (t + 1)² without restarts.
 """
 
-from __future__ import annotations
-
-import math
-from typing import Any
+import numpy as np
 
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
@@ -32,7 +29,7 @@ from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
 def fista(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     backtracking: bool = True,
     restart: bool = True,
 ) -> Steps:
@@ -48,10 +45,10 @@ def fista(
         yield forward.iterate(W)
         for _ in range(CERTIFIED_EVERY):
             new = forward.step(Y)
-            uphill = Y.minus(new).inner(new.minus(W)) > 0
+            uphill = np.vdot((Y - new)[0], (new - W)[1]) > 0
             if restart and uphill:
                 Y, a = new, 1.0
             else:
-                longer = 0.5 * (1 + math.sqrt(1 + 4 * a * a))
-                Y, a = new.ahead(W, (a - 1) / longer), longer
+                longer = 0.5 * (1 + np.sqrt(1 + 4 * a * a))
+                Y, a = new + (a - 1) / longer * (new - W), longer
             W = new

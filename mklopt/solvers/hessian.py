@@ -15,10 +15,6 @@ SVM and the kernels in use no longer change. The paper stops at a predicted decr
 1e-5, which does not even imply a gap of 1e-3; here the certificate decides.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from ..problem import Problem
 from .base import Steps, solver
 from .start import first_weights
@@ -30,11 +26,10 @@ from .steps.weight_newton import newton
     "hessian",
     needs={"simplex"},
     losses={"machine"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="J falls in every step; quadratic convergence near the solution",
 )
-def hessian(problem: Problem, *, start: Any = None) -> Steps:
+def hessian(problem: Problem, *, start: object = None) -> Steps:
     """Newton's method on the simplex."""
     theta, alpha = first_weights(problem, start)
     everything = (tuple(range(problem.grams.M)),)

@@ -13,19 +13,13 @@ solved to a tenth of the remaining gap, and more precisely if α does not move: 
 "higher precision, if needed" of section 4.3 of the paper.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numba import boolean, float64, int64
 
 from ..grams.rows import RowReader
 from ..problem import Problem, quadratic_dual
-from ..util.compiled import STACK, VECTOR, compiled
+from ..util.compiled import compiled
 from .base import Iterate, Steps, solver
 from .machines import smo
-from .machines.smo import FIVE, WRITTEN
 from .start import first_weights
 from .steps.cutting_planes import Cuts
 
@@ -38,12 +32,10 @@ NUMBERS_AT_ONCE, FEWEST_MOVES = 20_000_000, 20
 @solver(
     "interleaved",
     needs={"ball"},
-    losses={"quadratic"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="limit points are optimal for p > 1",
 )
-def interleaved(problem: Problem, *, start: Any = None) -> Steps:
+def interleaved(problem: Problem, *, start: object = None) -> Steps:
     """Moves of SMO, and a step in the weights after some of them."""
     reader, grams = RowReader(problem.grams), problem.grams
     dual = quadratic_dual(problem)
@@ -73,12 +65,7 @@ def moves_at_once(M: int, n: int) -> int:
     return max(FEWEST_MOVES, min(n, NUMBERS_AT_ONCE // (M * n)))
 
 
-@compiled(
-    int64(
-        *(STACK, WRITTEN, VECTOR, *FIVE, boolean, WRITTEN, float64[:, ::1], VECTOR),
-        *(float64, int64),
-    )
-)
+@compiled()
 def _moves(
     K, read, theta, linear, kink, ridge, low, high, bias, alpha, images, diag, tol, most
 ):
@@ -86,8 +73,7 @@ def _moves(
     M, n = images.shape
     g = ridge * alpha - linear
     for m in range(M):
-        for k in range(n):
-            g[k] += theta[m] * images[m, k]
+        g += theta[m] * images[m]
     row = np.empty(n)
     for moves in range(most):
         if moves % (n // 2 + 1) == 0:

@@ -11,10 +11,6 @@ Guarantee. F(W_t) − F* ≤ L ‖W_0 − W*‖² / (2t), with L the largest con
 backtracking needed; the objective never rises (Beck and Teboulle 2009, theorem 3.1).
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from ..problem import Problem
 from .base import Steps, solver, up_to_C
 from .start import first_coefficients
@@ -28,7 +24,7 @@ from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
     reference="suzuki2009",
     guarantee="F(W_t) − F* ≤ L‖W_0 − W*‖²/(2t); the objective never rises",
 )
-def ista(problem: Problem, *, start: Any = None, backtracking: bool = True) -> Steps:
+def ista(problem: Problem, *, start: object = None, backtracking: bool = True) -> Steps:
     """Proximal gradient steps; backtracking: as in fista."""
     forward = Forward(problem, backtracking, relax=0.8)
     W = begin(problem, first_coefficients(problem, start)[0])

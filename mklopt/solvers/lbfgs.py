@@ -11,18 +11,14 @@ Guarantee. The dual rises in every step; the function is strongly concave, so th
 sequence converges to the solution.
 """
 
-from __future__ import annotations
-
 from collections import deque
-from typing import Any
 
 import numpy as np
 
 from ..problem import Problem
-from .base import Iterate, Steps, solver
+from .base import Array, Iterate, Steps, solver
 from .start import first_dual, first_weights
 
-Array = np.ndarray
 MAX_BISECTIONS = 40  # of one line search
 ENOUGH_DECREASE, ENOUGH_FLATNESS = 1e-4, 0.9  # the weak Wolfe conditions
 
@@ -32,11 +28,10 @@ ENOUGH_DECREASE, ENOUGH_FLATNESS = 1e-4, 0.9  # the weak Wolfe conditions
     needs={"smooth_dual"},
     losses={"squared"},
     bias={False},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the dual rises in every step",
 )
-def lbfgs(problem: Problem, *, start: Any = None, memory: int = 20) -> Steps:
+def lbfgs(problem: Problem, *, start: object = None, memory: int = 20) -> Steps:
     """L-BFGS on the dual; memory: the number of steps that are kept."""
     grams, formulation = problem.grams, problem.formulation
     y, C = problem.y, problem.costs

@@ -15,19 +15,14 @@ Guarantee. The sum never rises, so with exact SVM solutions the objective never 
 Near p = 1 the model is good only close to θ; the paper reports problems there.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from ..formulations.norms import norm
 from ..problem import Problem
-from .base import Steps, solver
+from .base import Array, Steps, solver
 from .machines.factory import machine_for
 from .start import first_weights
 
-Array = np.ndarray
 MAX_HALVINGS = 40  # of one Newton step
 LARGEST_FALL = 0.1  # a step leaves at least this part of every weight
 
@@ -36,11 +31,10 @@ LARGEST_FALL = 0.1  # a step leaves at least this part of every weight
     "lp_newton",
     needs={"ball", "smooth_dual"},
     losses={"machine"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the objective never rises",
 )
-def lp_newton(problem: Problem, *, start: Any = None, steps: int = 10) -> Steps:
+def lp_newton(problem: Problem, *, start: object = None, steps: int = 10) -> Steps:
     """Inner problem and Newton steps in θ in turn; steps: Newton steps per SVM."""
     p = problem.formulation.ball
     theta, alpha = first_weights(problem, start)

@@ -27,8 +27,6 @@ iterate (theorem 3.1 item 1; the printed constant is 2/σ)
     min over s ≤ t of G(λ_s) − G* ≤ (B + Σ s_s²‖G'‖∞²/(2σ) + Σ s_sε_s) / Σ s_s
 """
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 
@@ -36,12 +34,11 @@ import numpy as np
 
 from ..formulations.norms import dual_exponent
 from ..problem import Problem, quadratic_dual
-from .base import Iterate, Steps, choice, positive, solver
+from .base import Array, Iterate, Steps, choice, positive, solver
 from .start import first_weights
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 
-Array = np.ndarray
 POLISHED_GAP = 1e-3  # the relative gap at which polishing begins
 AVERAGED_EVERY = 5  # iterates between two averages, for "both"
 
@@ -49,7 +46,6 @@ AVERAGED_EVERY = 5  # iterates between two averages, for "both"
 @solver(
     "mirror",
     needs={"simplices"},
-    losses={"quadratic"},
     accuracy=1e-3,
     reference="aflalo2011",
     guarantee="the best of t iterates is within O(√(log M / t)) of the optimum",
@@ -57,7 +53,7 @@ AVERAGED_EVERY = 5  # iterates between two averages, for "both"
 def mirror(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     step: str = "gradient",
     scale: float = 5.0,
     iterate: str = "both",
@@ -70,13 +66,12 @@ def mirror(
     """
     choice("step", step, ("gradient", "lipschitz"))
     choice("iterate", iterate, ("last", "average", "both"))
-    A, L = positive("scale", scale, finite=True), 0.0
+    A = positive("scale", scale, finite=True)
+    L = lipschitz(problem) if step == "lipschitz" else 0.0
     theta, alpha = first_weights(problem, start)
     groups, q = problem.formulation.simplices(problem.grams.M)
     oracle, mean = Oracle(problem, groups, q, alpha), Average(problem)
     size, before = float(np.sqrt(np.prod(width(oracle)))), np.inf
-    if step == "lipschitz":
-        L = lipschitz(problem)
     lam = theta / oracle.sums(theta)[oracle.owner]
     for t in count(1):
         yield from oracle.solve(lam)

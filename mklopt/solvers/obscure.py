@@ -23,10 +23,7 @@ Stage 1 on separable data makes at most q(2/η + L²)‖v‖² updates, v the se
 least norm with margins 1, and then R ≤ (2 + ηL²)‖v‖ (theorem 4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +47,7 @@ def obscure(
     problem: Problem,
     *,
     rng: np.random.Generator,
-    start: Any = None,
+    start: object = None,
     T1: int | None = 5,
     T2: int | None = None,
     eta: float | None = None,

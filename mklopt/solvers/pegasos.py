@@ -11,8 +11,6 @@ Guarantee. E f − f* ≤ qc²(1 + ln T)/(2λT) for the mean of the w_t, c = λ 
 Reference: Shalev-Shwartz, Singer and Srebro (2007); Orabona et al. (2012), section 5.3.
 """
 
-from __future__ import annotations
-
 from .base import solver, up_to_C
 from .steps.epochs import follow_the_leader
 

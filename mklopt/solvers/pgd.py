@@ -12,10 +12,6 @@ Guarantee. W falls in every step, up to the tolerance of the SVM solver; limit p
 are minima.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 from ..problem import Problem
 from .base import Steps, solver
 from .spg import spg
@@ -24,7 +20,6 @@ from .spg import spg
 @solver(
     "pgd",
     needs={"priced"},
-    losses={"quadratic"},
     accuracy=1e-3,
     reference="jain2012",
     guarantee="W falls in every step, up to the tolerance of the SVM solver",
@@ -32,7 +27,7 @@ from .spg import spg
 def pgd(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     remember: bool = False,
     stop: str | None = None,
 ) -> Steps:

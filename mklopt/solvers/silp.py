@@ -12,10 +12,6 @@ Guarantee. Finite convergence to any accuracy. In practice the weights jump betw
 corners for a long time; it is made for an accuracy of 1e-4.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from ..problem import Problem
@@ -33,7 +29,7 @@ from .steps.cutting_planes import Cuts
     reference="kloft2011",
     guarantee="finite convergence to any accuracy",
 )
-def silp(problem: Problem, *, start: Any = None) -> Steps:
+def silp(problem: Problem, *, start: object = None) -> Steps:
     """Inner problem and master program in turn."""
     theta, alpha = first_weights(problem, start)
     machine = machine_for(problem, alpha, sharpness=1e-4)

@@ -14,21 +14,17 @@ Guarantee. J falls in every round. Linear convergence at best; it is made for an
 accuracy of 1e-4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Iterate, Steps, solver
+from .base import Array, Iterate, Steps, solver
 from .machines.factory import machine_for
 from .machines.machine import Machine
 from .start import first_weights
 
-Array = np.ndarray
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 MAX_SECTIONS = 20  # of one golden-section search
 PRECISION = 0.002  # of its step, relative to the step
@@ -42,7 +38,7 @@ PRECISION = 0.002  # of its step, relative to the step
     reference="kloft2011",
     guarantee="J falls in every round",
 )
-def simple(problem: Problem, *, start: Any = None) -> Steps:
+def simple(problem: Problem, *, start: object = None) -> Steps:
     """Reduced gradient descent on the simplex."""
     theta, alpha = first_weights(problem, start)
     theta = theta / np.sum(theta)
@@ -120,7 +116,7 @@ def golden_section(
         best = min(values, key=lambda t: values[t])
         if best > 0 and high - low < PRECISION * best:
             break
-    return min(values, key=lambda t: values[t])
+    return best
 
 
 def descent(theta: Array, slope: Array, base: int) -> Array:

@@ -11,33 +11,25 @@ Guarantee. The dual rises in every move. The closer p is to 1, the larger the cu
 of the norm, and the smaller the moves.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numba import boolean, float64, int64, types
 
 from ..formulations.norms import block_exponent, dual_exponent
 from ..grams.rows import RowReader
 from ..problem import Problem, quadratic_dual
-from ..util.compiled import STACK, compiled
+from ..util.compiled import compiled
 from .base import Iterate, Steps, solver
 from .interleaved import moves_at_once
 from .machines import smo
-from .machines.smo import FIVE, WRITTEN
 from .start import first_dual, first_weights
 
 
 @solver(
     "smo_mkl",
     needs={"ball", "smooth_dual"},
-    losses={"quadratic"},
-    accuracy=1e-6,
     reference="kloft2011",
     guarantee="the dual rises in every move",
 )
-def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
+def smo_mkl(problem: Problem, *, start: object = None) -> Steps:
     """Moves of SMO on the dual with Ω*."""
     grams, formulation = problem.grams, problem.formulation
     reader, dual = RowReader(grams), quadratic_dual(problem)
@@ -55,13 +47,10 @@ def smo_mkl(problem: Problem, *, start: Any = None) -> Steps:
             return
 
 
-@compiled(types.void(float64[::1], float64, float64[::1]))
+@compiled()
 def _weights(quad, d, theta):
     """θ = (v/‖v‖_d)^{d−2} from v², scaled by the largest."""
-    top = 1e-300
-    for m in range(len(quad)):
-        top = max(top, quad[m])
-    total = 0.0
+    top, total = max(1e-300, np.max(quad)), 0.0
     for m in range(len(quad)):
         total += (max(quad[m], 0.0) / top) ** (0.5 * d)
     scale = max(total, 1e-300) ** ((2 - d) / d)
@@ -69,7 +58,7 @@ def _weights(quad, d, theta):
         theta[m] = scale * (max(quad[m], 0.0) / top) ** (0.5 * d - 1)
 
 
-@compiled(float64(float64, *[float64[::1]] * 5, float64, float64, float64))
+@compiled()
 def _slope(t, quad, cross, square, trial, theta, d, flat, bend):
     """The derivative along a pair at step t; flat + bend·t is its part without Ω*."""
     for m in range(len(quad)):
@@ -81,7 +70,7 @@ def _slope(t, quad, cross, square, trial, theta, d, flat, bend):
     return total
 
 
-@compiled(float64(float64, float64, *[float64[::1]] * 5, float64, float64, float64))
+@compiled()
 def _search(fall, reach, quad, cross, square, trial, theta, d, flat, bend):
     """The root of the slope in [0, reach], by regula falsi (Illinois).
 
@@ -110,12 +99,7 @@ def _search(fall, reach, quad, cross, square, trial, theta, d, flat, bend):
     return low
 
 
-@compiled(
-    int64(
-        *(STACK, WRITTEN, float64[:, ::1], float64, *FIVE, boolean, WRITTEN),
-        *(float64[:, ::1], int64),
-    )
-)
+@compiled()
 def _moves(
     K, read, columns, d, linear, kink, ridge, low, high, bias, alpha, images, most
 ):

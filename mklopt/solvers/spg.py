@@ -14,20 +14,17 @@ stop="paper" it ends at an absolute gap of 1e-3.
 Guarantee. Every limit point is a minimum. A first-order method, made for a gap of 1e-4.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Steps, choice, positive, solver
+from .base import Array, Steps, choice, positive, solver
 from .machines.factory import machine_for
 from .start import first_weights
 from .steps.spectral_descent import descend
 
-Array = np.ndarray
 PAPER_GAP = 1e-3  # the gap at which the paper stops
 PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0)
 
@@ -35,7 +32,6 @@ PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0
 @solver(
     "spg",
     needs={"priced"},
-    losses={"quadratic"},
     accuracy=1e-4,
     reference="jain2012",
     guarantee="limit points are optimal",
@@ -43,7 +39,7 @@ PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0
 def spg(
     problem: Problem,
     *,
-    start: Any = None,
+    start: object = None,
     spectral: bool = True,
     nonmonotone: bool = True,
     tune: bool = True,

@@ -25,8 +25,6 @@ Guarantee. With φ minimized exactly each step is a proximal step: the objective
 rises, and the error falls by a factor of order 1/γ_t: superlinearly as γ_t grows.
 """
 
-from __future__ import annotations
-
 from .base import solver
 from .steps.proximal_minimization import proximal_minimization
 

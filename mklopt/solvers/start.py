@@ -6,17 +6,14 @@ weights begin with uniform weights, solvers of the primal with w = 0, and solver
 dual with a multiple of the labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..certificates.certificate import Certificate
-from ..problem import Problem, quadratic_dual
+from ..problem import Array, Problem, quadratic_dual
 
-Array = np.ndarray
 SMALLEST_SHARE = 1e-4  # first weights, relative to the largest: 0 would stay 0 for ever
 
 
@@ -34,7 +31,7 @@ class Start:
     certificate: Certificate | None = None
 
     @classmethod
-    def of(cls, problem: Problem, given: Any) -> Start:
+    def of(cls, problem: Problem, given: Any) -> "Start":
         """A start from whatever was given, checked against the problem."""
         if isinstance(given, Certificate):
             found = cls(_primal_weights(given), given.alpha, given.bias, given)
@@ -49,7 +46,7 @@ class Start:
             )
         return found._checked(problem)
 
-    def _checked(self, problem: Problem) -> Start:
+    def _checked(self, problem: Problem) -> "Start":
         theta, alpha = np.array(self.weights, float), self.dual
         good = np.isfinite(theta) & (theta >= 0)
         if theta.shape != (problem.grams.M,) or not np.all(good):

@@ -12,8 +12,6 @@ w_m = (x_m/‖x‖_q)^{q−2} (x_m/v_m) Σ_i α_i ψ_m(x_i). With a = 0 it is pe
 Guarantee. E f − f* = O(qL² ln T/(λT)) for the mean of the w_t, ‖z‖_{2,q} ≤ L.
 """
 
-from __future__ import annotations
-
 from .base import solver, up_to_C
 from .steps.epochs import follow_the_leader
 

@@ -4,8 +4,6 @@ An output gives one of k labels to every part of a sample. Z stands for one outp
 or for several of them (…, T).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

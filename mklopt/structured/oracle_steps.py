@@ -16,20 +16,14 @@ Reference: Orabona et al. (2012), algorithms 1 and 2; Lacoste-Julien et al. (201
 Lacoste-Julien and Jaggi (2015) for pairwise steps.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
 from ..certificates.certificate import relative
-from ..formulations.norms import dual_exponent
+from ..formulations.norms import Array, dual_exponent
 
-if TYPE_CHECKING:
-    from .problem import StructuredProblem
-
-Array = np.ndarray
 Output = tuple[int, ...]
 Outputs = list[dict[Output, float]]  # π_i; what is left of 1 is on the truth
 Difference = tuple[Array, Array, float]  # of labels (T, k), of g (D,), and Δ
@@ -50,7 +44,7 @@ class Bounds(NamedTuple):
 class State:
     """Outputs with shares of C, and what follows from them: A, a, K_m A, v²."""
 
-    def __init__(self, problem: StructuredProblem):
+    def __init__(self, problem: Any):  # a StructuredProblem
         self.problem, self.scale = problem, 1.0  # true shares are scale · shares
         self.shares: Outputs = [{} for _ in problem.parts]
         self.recompute()

@@ -23,8 +23,6 @@ that are positive semi-definite. Where outputs are too many, it has none and say
 Reference: Orabona et al. (2012), section 2.1.2; Tsochantaridis et al. (2004).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,11 +31,9 @@ import numpy as np
 
 from ..formulations.block_norm import BlockNorm
 from ..grams.stack import GramStack
-from ..util.arrays import real_array
+from ..util.arrays import Array, real_array
 from .chains import Structure
 from .oracle_steps import Bounds, Difference, Output, Outputs, State, obscure, pairwise
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Compiled loops: how numba is called, the types of arrays, and the threads.
 
-`compiled` is njit with explicit signatures: everything is compiled on import and cached
-on disk. `spread` runs a compiled loop on several threads.
+`compiled` is njit with a cache on disk. `spread` runs a compiled loop on several
+threads.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ STACK = types.Array(float64, 3, "C", readonly=True)
 
 
 def compiled(*signatures: Any, **options: Any) -> Callable:
-    """njit, compiled when the module is imported (no warm-up later) and cached."""
-    return njit(list(signatures), nogil=True, cache=True, **options)
+    """njit, cached; compiled at once for given signatures, else at the first call."""
+    return njit(list(signatures) or None, nogil=True, cache=True, **options)
 
 
 @cache

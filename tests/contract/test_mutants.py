@@ -410,8 +410,8 @@ MUTANTS = [
         {
             "weight_newton": [
                 (
-                    "    while True:\n        certificate = yield",
-                    "    for _ in range(3):\n        certificate = yield",
+                    "    while True:\n        oracle.set_tolerance",
+                    "    for _ in range(3):\n        oracle.set_tolerance",
                 )
             ]
         },
@@ -523,14 +523,7 @@ MUTANTS = [
         "gradient with the wrong sign",
         "wrong sign",
         "fista",
-        {
-            "proximal_step": [
-                (
-                    "at.B + A / self.L, at.KB + image / self.L",
-                    "at.B - A / self.L, at.KB - image / self.L",
-                )
-            ]
-        },
+        {"proximal_step": [("at + push / self.L", "at - push / self.L")]},
         GroupLasso(),
         "logistic",
     ),

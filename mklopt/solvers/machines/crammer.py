@@ -26,23 +26,16 @@ is feasible. Without a bias the dual value never falls, except by rounding.
 Reference: Crammer and Singer (2001), section 5 for the block; the rest derived anew.
 """
 
-from __future__ import annotations
-
-import math
-
 import numpy as np
-from numba import float64, int64, types
 
 from ...problem import Problem
-from ...util.compiled import READ_ONLY, compiled
+from ...util.compiled import compiled
 from .linear import bordered
-from .machine import MAX_FREE, Free, Machine, Solution, ascend
+from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend
 
-Array = np.ndarray
 WORTHWHILE = 0.1  # a sample moves if it gains at least this part of the largest gain
 POSITIVE_MASS = 1e-13  # relative to C; a smaller mass is rounding
 STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves of one sample
-TABLE = float64[:, ::1]
 EPS = 2.0**-52
 
 
@@ -65,7 +58,7 @@ class CrammerMachine(Machine):
 
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
         """α on one kernel matrix: block-coordinate ascent and Newton steps."""
-        return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
+        return ascend(Ascent(self.problem, K, self.alpha), len(K), self.tol, budget)
 
     @property
     def free(self) -> Free:
@@ -73,40 +66,23 @@ class CrammerMachine(Machine):
         return free_coordinates(self.problem, self.point)
 
 
-def solve(
-    problem: Problem,
-    K: Array,
-    start: Array | None = None,
-    *,
-    tol: float = 0.0,
-    budget: int | None = None,
-) -> Solution:
-    """Solve the SVM of `problem` with the kernel K, to a gap of tol.
-
-    budget: the largest number of moves; None: what `most_moves` says
-    """
-    margins = problem.loss.margins(problem.y)
-    if margins is None:
-        raise ValueError(f"the dual of {problem.loss.name} is not linear on simplices")
-    return ascend(Ascent(problem, K, margins, start), len(K), tol, budget)
-
-
 class Ascent:
     """Masses (k, n) and their scores Kα + Δ + b."""
 
-    def __init__(self, problem: Problem, K: Array, fixed: Array, start: Array | None):
-        self.problem, self.fixed, self.C = problem, fixed, np.array(problem.costs)
+    def __init__(self, problem: Problem, K: Array, start: Array | None):
+        self.problem, self.C = problem, np.array(problem.costs)
+        self.fixed, self.b = problem.loss.margins(problem.y), np.zeros(problem.shape[1])
         self.turn, self.patient = max(5 * len(K), 1000), problem.bias
-        self.domain, self.b = problem.loss.domain(problem.y), np.zeros(fixed.shape[1])
+        self.domain = problem.loss.domain(problem.y)
         alpha = np.zeros(problem.shape) if start is None else np.array(start)
         self.place(self.domain.restore(alpha, self.C, False))
-        self.K, self.rho, self.gap = np.ascontiguousarray(K), 0.0, math.inf
+        self.K, self.rho, self.gap = np.ascontiguousarray(K), 0.0, np.inf
         if problem.bias:
             self.rho = max(float(np.mean(np.diag(K))), 1 / float(np.sum(self.C)))
             self.K = self.K + self.rho
         self.score()
         if problem.bias:
-            self.raise_bias(self._multipliers(self._free(), self.S.T[None]))
+            self.raise_bias(self._multipliers())
 
     def place(self, alpha: Array) -> None:
         """Take the masses of α, without those that rounding made negative."""
@@ -160,14 +136,11 @@ class Ascent:
         below = np.max(scores, axis=1, keepdims=True) - scores
         return alpha, b, float(np.sum(np.maximum(mass, 0.0) * below))
 
-    def _free(self) -> Free:
-        return free_coordinates(self.problem, self.alpha)
-
-    def _multipliers(self, free: Free, slopes: Array) -> Array:
+    def _multipliers(self) -> Array:
         """The b for which the slopes of free coordinates are nearest to 0."""
-        b = np.zeros(len(self.b))
+        b, free = np.zeros(len(self.b)), free_coordinates(self.problem, self.alpha)
         if free.border is not None and len(free):
-            slope = free.reduced(slopes)[:, 0]
+            slope = free.reduced(self.S.T[None])[:, 0]
             b[:-1] = np.linalg.lstsq(free.border, -slope)[0]
         return b
 
@@ -176,9 +149,9 @@ class Ascent:
 
         Returns their cost: the number of moves that take as long, about `most` at most.
         """
-        cost, short = 0, True
+        cost, short, n = 0, True, len(self.C)
         while short and cost < most:
-            free, n = self._free(), len(self.C)
+            free = free_coordinates(self.problem, self.alpha)
             if not 0 < len(free) <= MAX_FREE:
                 break
             cost += 1 + len(free) ** 3 // (STEP_COST * n) + n
@@ -227,7 +200,7 @@ class Ascent:
         return self.value
 
 
-@compiled(types.UniTuple(float64, 2)(READ_ONLY, TABLE, TABLE, float64[::1]))
+@compiled()
 def _gains(K, S, mass, gain):
     """The gap and the best gain; `gain` gets what each sample gains by its best pair.
 
@@ -252,7 +225,7 @@ def _gains(K, S, mass, gain):
     return gap, best
 
 
-@compiled(types.void(float64, *[float64[::1]] * 3))
+@compiled()
 def ascent(a, s, m, d):
     """d = argmax ⟨s, d⟩ − ½a‖d‖² over d ≥ −m, Σd = 0: max((s − τ)/a, −m).
 
@@ -281,7 +254,7 @@ def ascent(a, s, m, d):
     d[first] -= left  # rounding; if a = 0, the whole mass
 
 
-@compiled(types.void(READ_ONLY, TABLE, TABLE, int64, *[float64[::1]] * 3))
+@compiled()
 def _move(K, S, mass, i, s, m, d):
     """Give sample i its best masses, and update the scores."""
     k, n = S.shape
@@ -298,7 +271,7 @@ def _move(K, S, mass, i, s, m, d):
                 scores[l] -= change * row[l]
 
 
-@compiled(types.Tuple((int64, float64))(READ_ONLY, TABLE, TABLE, float64, int64))
+@compiled()
 def _climb(K, S, mass, tol, most):
     """Move the samples that gain most, in place; their number and the gap."""
     k, n = S.shape

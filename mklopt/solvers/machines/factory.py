@@ -1,16 +1,10 @@
 """Which inner solver suits a loss."""
 
-from __future__ import annotations
-
-import numpy as np
-
 from ...problem import Problem
 from .crammer import CrammerMachine
-from .machine import Machine
+from .machine import Array, Machine
 from .smooth import SmoothMachine
 from .svm import SVMMachine
-
-Array = np.ndarray
 
 
 def dual_machine(problem: Problem) -> type[Machine] | None:

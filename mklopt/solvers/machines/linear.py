@@ -10,11 +10,7 @@ formed and factorized. Above, conjugate gradients with a diagonal preconditioner
 only products with K and G.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -50,7 +46,7 @@ def bordered(
     return np.asarray(step - across @ np.linalg.lstsq(border.T @ across, surplus)[0])
 
 
-def jittered_cholesky(A: Array, jitters: Sequence[float] = JITTERS) -> Any:
+def jittered_cholesky(A: Array, jitters: tuple[float, ...] = JITTERS) -> Any:
     """A Cholesky factor of a matrix that rounding may have made indefinite.
 
     The first jitter that makes it definite is added to the diagonal; None if none does.
@@ -75,8 +71,7 @@ def per_sample(R: Array | None, x: Array, transposed: bool = False) -> Array:
     return np.einsum("iba,ib->ia" if transposed else "iab,ib->ia", R, x)
 
 
-@dataclass(frozen=True)
-class System:
+class System(NamedTuple):
     """A = K ⊗ I_k + G N Gᵀ by its parts."""
 
     K: Array  # (n, n)
@@ -124,8 +119,14 @@ class System:
         own = D if D.ndim == 1 else np.diagonal(D, axis1=1, axis2=2)
         size = 1.0 if R is None else R**2 if R.ndim == 1 else np.sum(R**2, axis=1)
         spread = np.diag(self.K).reshape(-1, *[1] * (right.ndim - 1))
-        diagonal = diagonal + own + spread * size
-        return _conjugate_gradients(product, right.ravel(), diagonal.ravel())
+        inverse = 1 / np.maximum((diagonal + own + spread * size).ravel(), 1e-300)
+        square, limits = (
+            (right.size,) * 2,
+            {"rtol": ACCURATE, "maxiter": MAX_ITERATIONS},
+        )
+        operator = LinearOperator(square, matvec=product, dtype=float)
+        jacobi = LinearOperator(square, matvec=lambda x: inverse * x, dtype=float)
+        return np.asarray(cg(operator, right.ravel(), M=jacobi, **limits)[0])
 
 
 def _factorized(A: Array, right: Array) -> Array:
@@ -138,13 +139,3 @@ def _factorized(A: Array, right: Array) -> Array:
     values, V = np.linalg.eigh(A)  # negative eigenvalues are replaced by small ones
     values = np.maximum(values, 1e-8 * np.max(np.abs(values)) + 1e-300)
     return np.asarray(V @ ((V.T @ right) / values))
-
-
-def _conjugate_gradients(
-    product: Callable[[Array], Array], right: Array, diagonal: Array
-) -> Array:
-    square, inverse = (len(right), len(right)), 1 / np.maximum(diagonal, 1e-300)
-    operator = LinearOperator(square, matvec=product, dtype=float)
-    jacobi = LinearOperator(square, matvec=lambda x: inverse * x, dtype=float)
-    found, _ = cg(operator, right, rtol=ACCURATE, maxiter=MAX_ITERATIONS, M=jacobi)
-    return np.asarray(found)

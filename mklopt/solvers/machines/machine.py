@@ -15,9 +15,6 @@ One product K_mα with every kernel gives v and everything that the Hessian need
 `keep_products` v costs this product, and the Hessian no further one.
 """
 
-from __future__ import annotations
-
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -25,11 +22,11 @@ import numpy as np
 
 from ...certificates.certificate import Certificate
 from ...certificates.enclosure import exact_point
+from ...grams.stack import GramStack
 from ...problem import Problem
-from ..base import Iterate
+from ..base import Array, Iterate
 from .linear import bordered
 
-Array = np.ndarray
 IDLE_ROUNDS = 10  # after so many rounds without progress a small gap is rounding
 MAX_FREE = 3000  # Newton steps are made on at most so many free coordinates
 # The moves of one solve, and the numbers that they may read: less than a second.
@@ -137,7 +134,7 @@ class Ascent(Protocol):
 def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
     """Moves and Newton steps in turn, until gap ≤ tol, rounding, or out of moves."""
     budget = budget or most_moves(n)
-    moves, best, idle, pause, cost = 0, math.inf, 0, 0, 0
+    moves, best, idle, pause, cost = 0, np.inf, 0, 0, 0
     while True:
         most = min(budget - moves, ascent.turn)
         done, gap = ascent.climb(tol, most)
@@ -153,6 +150,21 @@ def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
         pause -= pause > 0
         cost = 0 if pause else ascent.newton(most)
         moves += cost
+
+
+def carried(
+    grams: GramStack, alpha: Array, kernels: Array, before: Array, known: Array
+) -> Array:
+    """K_mα of the kernels of a stack: known if they were there before, else computed.
+
+    kernels, before: their numbers in a larger stack, and those of `known`, sorted
+    """
+    products = np.empty((len(kernels), *alpha.shape))
+    old = np.isin(kernels, before)
+    products[old] = known[np.searchsorted(before, kernels[old])]
+    if not np.all(old):
+        products[~old] = grams.subset(~old).matvec(alpha)
+    return products
 
 
 class Machine:
@@ -232,19 +244,7 @@ class Machine:
         self.problem, self.kernels = problem, kernels
         self._forget()
         if known is not None and before is not None:
-            self._products = self._carried(known, before)
-
-    def _carried(self, known: Array, before: Array) -> Array:
-        """K_mα: known for kernels that were there before, computed for new ones."""
-        assert self.kernels is not None
-        products = np.empty((len(self.kernels), *self.problem.shape))
-        places = {m: i for i, m in enumerate(before.tolist())}
-        old = np.array([places.get(m, -1) for m in self.kernels.tolist()])
-        products[old >= 0] = known[old[old >= 0]]
-        if np.any(old < 0):
-            new = self.problem.grams.subset(old < 0)
-            products[old < 0] = new.matvec(self.point)
-        return products
+            self._products = carried(problem.grams, self.point, kernels, before, known)
 
     def _moved(self, alpha: Array) -> Array:
         if self.alpha is None or not np.array_equal(alpha, self.alpha):

@@ -16,19 +16,12 @@ moves alone (j = i). A step ends at a bound or at a kink.
 (interleaved, smo_mkl) use the same four parts with rows of the whole stack.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numba import boolean, float64, int64, types
 
-from ...util.compiled import READ_ONLY, STACK, VECTOR, compiled
-
-FIVE = [VECTOR] * 5  # linear, kink, ridge, low, high
-WRITTEN = float64[::1]
-FOUND = types.Tuple((int64, float64, float64))
+from ...util.compiled import compiled
 
 
-@compiled(types.UniTuple(float64, 2)(*FIVE, boolean, WRITTEN, WRITTEN))
+@compiled()
 def inner_gap(linear, kink, ridge, low, high, bias, alpha, g):
     """The sum of Fenchel–Young terms, and the bias: the middle of its interval."""
     n = len(alpha)
@@ -61,7 +54,7 @@ def inner_gap(linear, kink, ridge, low, high, bias, alpha, g):
     return total, b
 
 
-@compiled(FOUND(WRITTEN, VECTOR, WRITTEN, VECTOR))
+@compiled()
 def _steepest(g, kink, alpha, high):
     """The coordinate with the steepest slope upwards: a loop that stays this short."""
     best, i = -np.inf, -1
@@ -73,7 +66,7 @@ def _steepest(g, kink, alpha, high):
     return i, 1.0, best
 
 
-@compiled(FOUND(WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3))
+@compiled()
 def _best_alone(g, kink, ridge, alpha, low, high, diag):
     """The coordinate that gains most by itself."""
     gain, i, way, fall = 0.0, -1, 1.0, 0.0
@@ -94,7 +87,7 @@ def _best_alone(g, kink, ridge, alpha, low, high, diag):
     return i, way, fall
 
 
-@compiled(FOUND(WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean))
+@compiled()
 def pick(g, kink, ridge, alpha, low, high, diag, bias):
     """i, its direction (1 or −1) and its slope; i = −1: no coordinate can move.
 
@@ -106,9 +99,7 @@ def pick(g, kink, ridge, alpha, low, high, diag, bias):
     return _best_alone(g, kink, ridge, alpha, low, high, diag)
 
 
-@compiled(
-    FOUND(int64, float64, WRITTEN, *[VECTOR] * 2, WRITTEN, *[VECTOR] * 3, boolean)
-)
+@compiled()
 def mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias):
     """The j that gains most by moving down while i moves up; slope and curvature.
 
@@ -130,7 +121,7 @@ def mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias):
     return j, fall, curve
 
 
-@compiled(float64(float64, float64, float64, float64, float64))
+@compiled()
 def _room(a, way, kink, low, high):
     """How far a coordinate can move up (way = 1) or down to a bound or its kink."""
     if way > 0:
@@ -138,7 +129,7 @@ def _room(a, way, kink, low, high):
     return a if kink > 0 and a > 0 else a - low
 
 
-@compiled(float64(int64, int64, float64, *[VECTOR] * 3, WRITTEN))
+@compiled()
 def longest(i, j, way, kink, low, high, alpha):
     """How far i can move in its direction, and j in the other one."""
     step = _room(alpha[i], way, kink[i], low[i], high[i])
@@ -147,7 +138,7 @@ def longest(i, j, way, kink, low, high, alpha):
     return step
 
 
-@compiled(float64(float64, float64, float64, float64))
+@compiled()
 def _moved(x, step, low, high):
     """x + step, landing exactly on bounds and on 0."""
     y = min(max(x + step, low), high)
@@ -156,7 +147,7 @@ def _moved(x, step, low, high):
     return y
 
 
-@compiled(types.void(int64, int64, float64, *[VECTOR] * 2, WRITTEN))
+@compiled()
 def shift(i, j, step, low, high, alpha):
     """Move α_i by the step and α_j by minus the step, in place."""
     alpha[i] = _moved(alpha[i], step, low[i], high[i])
@@ -164,7 +155,7 @@ def shift(i, j, step, low, high, alpha):
         alpha[j] = _moved(alpha[j], -step, low[j], high[j])
 
 
-@compiled(FOUND(READ_ONLY, *FIVE, boolean, WRITTEN, WRITTEN, float64, int64))
+@compiled()
 def smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
     """Make at most so many moves, in place; their number, the gap and the bias.
 
@@ -203,7 +194,7 @@ def smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
 # ---- rows of all kernels at once -------------------------------------------------
 
 
-@compiled(types.void(STACK, WRITTEN, VECTOR, int64, WRITTEN))
+@compiled()
 def combined_row(K, read, theta, i, row):
     """Row i of Σθ_mK_m, written into `row`; read[0] counts rows of the stack."""
     read[0] += 1
@@ -215,9 +206,7 @@ def combined_row(K, read, theta, i, row):
                 row[k] += t * own[k]
 
 
-@compiled(
-    types.void(STACK, WRITTEN, VECTOR, int64, int64, float64, float64[:, ::1], WRITTEN)
-)
+@compiled()
 def add_rows(K, read, theta, i, j, step, images, g):
     """Update all K_mα, and Σθ_mK_mα in g, after α_i rose and α_j fell by a step."""
     read[0] += 1 if j == i else 2

@@ -21,19 +21,15 @@ Guarantee. `gap` = primal − dual at α, computed in float64. α lies in the do
 and sums to 0 with the best b.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numba import float32, float64, types
 
-from ...util.compiled import READ_ONLY, compiled
+from ...util.compiled import compiled
 from .linear import jittered_cholesky
-from .machine import Machine
+from .machine import Array, Machine
 
-Array = np.ndarray
 MAX_NEWTON_STEPS = 30  # of one solve
 IDLE_WORK = 0.1  # of a solve with nothing to do: ten of them, and the solver yields
 MAX_EVALUATIONS = 20  # of one line search
@@ -212,7 +208,7 @@ class SmoothMachine(Machine):
         self.move = move
 
 
-@compiled(*[types.void(READ_ONLY, float64[::1], t[:, ::1]) for t in (float64, float32)])
+@compiled()
 def _system(K, R, out):
     """The lower triangle of I + RKR."""
     for i in range(len(R)):

@@ -15,8 +15,6 @@ Guarantee. `gap` bounds the distance to the optimum: Σ_i C V(f_i + b) + C V*(�
 α_i (f_i + b), each term ≥ 0 by Fenchel and Young, computed at the returned α.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -24,10 +22,9 @@ import numpy as np
 from ...formulations.losses.base import Quadratic
 from ...problem import Problem, quadratic_dual
 from .linear import bordered
-from .machine import MAX_FREE, Free, Machine, Solution, ascend, start_of_step
+from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend, start_of_step
 from .smo import smo
 
-Array = np.ndarray
 ON_BOUND = 1e-7  # α_i this near to a bound counts as on it; relative to the largest |α|
 FEWEST_STEPS = 3  # Newton steps that are made whatever they cost
 STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves

@@ -17,16 +17,13 @@ taken back. A weight moves at most by a factor of e³ beyond the plain step, so 
 kernel that hardly contributes can come back.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np
 
-from ..base import choice
+from ..base import Array, choice
 from ..machines.machine import Machine
 
-Array = np.ndarray
 TINY = 1e-300
 NEWTON_GAP = 0.5  # the relative gap below which a Newton step is worth its pass
 NEWTON_KERNELS = 2000  # with more kernels its linear system is too large

@@ -23,37 +23,32 @@ product K_mΔ for each kernel of the working set serves the whole line search.
 Reference: Suzuki and Tomioka (2009), sections 3.1 to 3.4 and appendix A, for any Ω.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...problem import Problem
 from ..machines.linear import System
+from ..machines.machine import Array, carried
 from .loss_terms import smoothed
 
-Array = np.ndarray
 ARMIJO = 0.1  # the part of the predicted decrease that a Newton step must reach
 MAX_HALVINGS = 50  # of one Newton step
 
 
-@dataclass
-class Gammas:
+class Gammas(NamedTuple):
     """One number for each kind of variable: kernels (M,), bias, predictions."""
 
     kernels: Array
     bias: float
     loss: float
 
-    def scaled(self, factor: float) -> Gammas:
+    def scaled(self, factor: float) -> "Gammas":
         """All of them times a factor."""
         return Gammas(factor * self.kernels, factor * self.bias, factor * self.loss)
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """φ at one ρ. Arrays have one entry per kernel of the working set."""
 
     rho: Array
@@ -61,13 +56,9 @@ class Point:
     square: Array  # ⟨x, K x⟩ of x = β + γρ
     s: Array
     z: Array
+    scale: Array  # z/s
     gradient: Array
     value: float
-
-    @property
-    def scale(self) -> Array:
-        """z/s."""
-        return np.where(self.z > 0, self.z / np.maximum(self.s, 1e-300), 0.0)
 
 
 class Lagrangian:
@@ -89,24 +80,17 @@ class Lagrangian:
         self.gammas = gammas
         self.side.gamma = gammas.loss
 
-    @property
-    def used(self) -> Array:
-        """A mask of the kernels with coefficients."""
-        return np.any(self.B != 0, axis=(1, 2))
-
     # ---- φ ------------------------------------------------------------------------
 
     def enter(self, work: Array, rho: Array, last: Point | None = None) -> Point:
         """Use another working set; only kernels that are new cost a product."""
-        images = np.empty((len(work), *self.B.shape[1:]))
-        known = np.isin(work, self.work) & (last is not None)
-        if last is not None:
-            images[known] = last.KR[np.searchsorted(self.work, work[known])]
-        if not np.all(known):
-            part = self.problem.grams.subset(work[~known])
-            images[~known] = part.matvec(self._column(rho))
+        part, x = self.problem.grams.subset(work), self._column(rho)
+        if last is None:
+            KR = part.matvec(x)
+        else:
+            KR = carried(part, x, work, self.work, last.KR)
         self.work = work
-        return self.at(rho, images)
+        return self.at(rho, KR)
 
     def at(self, rho: Array, KR: Array) -> Point:
         """φ, its gradient and its parts at ρ, from K_mρ."""
@@ -117,7 +101,7 @@ class Lagrangian:
         scale = np.where(z > 0, z / np.maximum(s, 1e-300), 0.0)
         predicted = np.tensordot(scale, Kx, axes=1) + self._bias_at(rho)
         gradient = predicted.reshape(rho.shape) - self.side.point(rho)
-        return Point(rho, KR, square, s, z, gradient, self._value(rho, s, z))
+        return Point(rho, KR, square, s, z, scale, gradient, self._value(rho, s, z))
 
     def _column(self, rho: Array) -> Array:
         return rho.reshape(self.problem.grams.n, self.k)

@@ -9,14 +9,11 @@ program solved again.
 Reference: Sonnenburg et al. (2006); Kloft et al. (2011), section 4.4.1.
 """
 
-from __future__ import annotations
-
 import highspy
 import numpy as np
 
-from ...formulations.norms import norm
+from ...formulations.norms import Array, norm
 
-Array = np.ndarray
 INF = highspy.kHighsInf
 MAX_PROGRAMS = 8  # linear programs for one minimum, p > 1
 OUTSIDE = 1e-5  # ‖θ‖_p − 1 up to which θ counts as inside the ball

@@ -8,20 +8,16 @@ Guarantee. The dual value with Ω* never falls: the moves raise the dual value a
 but the search on the segment includes both of its ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ...certificates.certificate import best_shrink
-from ...problem import Problem
+from ...problem import Array, Problem
 from ..machines.factory import dual_machine
 
-Array = np.ndarray
-MAX_EVALUATIONS = 20  # of one search on a segment
+SEARCH = {"maxiter": 20}  # evaluations on a segment
 
 
 def improve(
@@ -64,16 +60,12 @@ def _towards_the_gradient(problem: Problem, K: Array, alpha: Array, rounds: int)
 
 def _best_between(problem: Problem, old: Array, new: Array) -> Array:
     """The point of a segment with the best dual value after scaling."""
-    middle = 0.5 * (old + new)
-    ends = [problem.grams.quad(point) for point in (old, new, middle)]
-    ends = [
-        square + problem.grams.shift * np.sum(point**2)
-        for square, point in zip(ends, (old, new, middle))
-    ]
-    cross = 2 * ends[2] - 0.5 * (ends[0] + ends[1])
+    grams, points = problem.grams, (old, new, 0.5 * (old + new))
+    first, last, middle = (grams.quad(p) + grams.shift * np.sum(p**2) for p in points)
+    cross = 2 * middle - 0.5 * (first + last)
 
     def minus_dual(t: float) -> float:
-        squares = (1 - t) ** 2 * ends[0] + t**2 * ends[1] + 2 * t * (1 - t) * cross
+        squares = (1 - t) ** 2 * first + t**2 * last + 2 * t * (1 - t) * cross
         v = np.sqrt(np.maximum(squares, 0.0))
         return -best_shrink(problem, old + t * (new - old), v)[1]
 
@@ -83,6 +75,6 @@ def _best_between(problem: Problem, old: Array, new: Array) -> Array:
 
 def _argmin(function: Callable[[float], float]) -> float:
     """The minimizer of a unimodal function on [0, 1], the ends included."""
-    options: Any = {"method": "bounded", "options": {"maxiter": MAX_EVALUATIONS}}
-    found = minimize_scalar(function, bounds=(0.0, 1.0), **options)
-    return min((0.0, 1.0, float(found.x)), key=function)
+    ends = (0.0, 1.0)
+    found = minimize_scalar(function, bounds=ends, method="bounded", options=SEARCH)
+    return min((*ends, float(found.x)), key=function)

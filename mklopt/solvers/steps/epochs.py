@@ -23,8 +23,6 @@ Reference: Orabona, Jie and Caputo (2012), section 3.1; suffix averages are thos
 Rakhlin, Shamir and Sridharan (2012).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -37,11 +35,10 @@ from ...formulations.losses.pointwise import SIGNATURE
 from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
 from ...util.compiled import STACK, compiled
-from ..base import Iterate, Steps, choice
+from ..base import Array, Iterate, Steps, choice
 from ..start import first_coefficients
 from .dual_improvement import improve as improved
 
-Array = np.ndarray
 ITERATES = ("last", "average", "suffix")
 MULTIPLES = 2.0 ** -np.arange(8)  # of a dual candidate that are tried
 MAX_KEPT = 2**27  # numbers that may be stored in full: 1 GB
@@ -95,16 +92,14 @@ STATE = types.NamedTuple(
 )
 
 
-@compiled(float64(float64[::1], *[float64] * 4, float64[::1]))
+@compiled()
 def _mirror(quad, scale, q, a, c, omega):
     """ω = scale·θ from ‖α/scale‖²; returns ‖w‖_{2,p} = ‖x‖_q."""
-    top = 0.0
     for m in range(len(quad)):
         omega[m] = max(scale * np.sqrt(max(quad[m], 0.0)) - a, 0.0) / c
-        top = max(top, omega[m])
+    top, total = np.max(omega), 0.0
     if top == 0:
         return 0.0
-    total = 0.0
     for m in range(len(quad)):
         total += (omega[m] / top) ** q
     size = top * total ** (1 / q)
@@ -142,8 +137,7 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
             square += g[j] * g[j]
             G[i, j] += g[j]
         seen[i] += 1
-        for m in range(M):
-            S[m] += omega[m]
+        S += omega
         tally[TIME] += 1
         epsilon, shrink = eta / q, 1.0
         if eta == 0:
@@ -157,9 +151,7 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
             tally[PAID] += 0.5 * lam * size * size + cost[i] * value
         if shrink == 0:  # the first step of pegasos multiplies the start by 0
             for m in range(M):
-                for r in range(n):
-                    for j in range(k):
-                        D[m, r, j] -= S[m] * B[r, j]
+                D[m] -= S[m] * B
             B[:] = 0.0
             F[:] = 0.0
             quad[:] = 0.0
@@ -189,29 +181,23 @@ def _steps(rows, place, order, samples, loss, parameter, rule, state):
     tally[SIZE] = size
 
 
-@compiled(types.void(RULE, STATE))
+@compiled()
 def _settle(rule, state):
     """The end of an epoch: W += S_mB − D, and the scale is set to 1.
 
     An epoch shrinks the scale to about 1/n. The norms are computed anew.
     """
     B, F, quad, omega, S, D, W, _, _, tally = state
-    M, k, n = F.shape
     scale = tally[SCALE]
-    for m in range(M):
-        for i in range(n):
-            for j in range(k):
-                W[m, i, j] += S[m] * B[i, j] - D[m, i, j]
+    for m in range(len(S)):
+        W[m] += S[m] * B - D[m]
     S[:] = 0.0
     D[:] = 0.0
     B *= scale
     F *= scale
     tally[SCALE] = 1.0
-    for m in range(M):
-        quad[m] = 0.0
-        for j in range(k):
-            for r in range(n):
-                quad[m] += B[r, j] * F[m, j, r]
+    for m in range(len(quad)):
+        quad[m] = np.sum(B.T * F[m])
     tally[SIZE] = _mirror(quad, 1.0, rule.q, rule.a, rule.c, omega)
 
 
@@ -247,14 +233,10 @@ class Descent:
         (self.p, self.a, self.c), self.q = map(float, shape), dual_exponent(shape[0])
         M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))
         self.lam = 1 / float(np.sum(problem.costs))
-        sizes = np.sqrt(np.maximum(problem.grams.diag(), 0.0)).T
-        roots = np.array([norm(size, self.q) for size in sizes])  # ‖ψ(x_i)‖_{2,q}
-        self.samples = Samples(
-            np.array(problem.y, float),
-            np.array(n * self.lam * problem.costs),
-            roots,
-            np.array(problem.grams.diag().T, order="C"),
-        )
+        diag = np.array(problem.grams.diag().T, order="C")
+        roots = [norm(size, self.q) for size in np.sqrt(np.maximum(diag, 0.0))]
+        y, cost = np.array(problem.y, float), np.array(n * self.lam * problem.costs)
+        self.samples = Samples(y, cost, np.array(roots), diag)
         self.rows = kept_rows(problem.grams)
         self.B, self.F = np.zeros((n, k)), np.zeros((M, k, n))
         self.quad, self.omega, self.S = np.zeros((3, M))

@@ -13,14 +13,11 @@ prox does the same for every loss.
 Reference: Suzuki and Tomioka (2009), sections 3.2 and 3.3.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...problem import Problem
-from ..machines.linear import System, per_sample
+from ..machines.linear import Array, System, per_sample
 
-Array = np.ndarray
 LONGEST_SHARE = 0.99  # the part of the way to the edge of the domain that a step may go
 DAMPING = 0.1  # of Newton's system, times |slope|/C: steps are at most 10 C long
 TINY_GAMMA = 1e-6  # times γ: with it the prox hardly moves f

@@ -8,18 +8,12 @@ derivatives in machine.py). θ is concave and J falls, so F is convex:
     ∂F/∂t_m = c − ½ v_m² θ',    ∂²F = θ' J'' θ' + diag(κ v² / (1 + κt)³)
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from ...certificates.certificate import Certificate
 from ...problem import Problem
-from ..base import Iterate, Steps
+from ..base import Array, Iterate, Steps
 from ..machines.machine import Machine
-
-Array = np.ndarray
 
 
 class Orthant:
@@ -74,7 +68,7 @@ class Orthant:
         """Predict α after a step in t; `hessian` must be called before."""
         self.machine.extrapolate(-self._columns @ step)
 
-    def iterate(self, **more: Any) -> Iterate:
+    def iterate(self) -> Iterate:
         """α and θ as a candidate."""
         return self.machine.iterate()
 

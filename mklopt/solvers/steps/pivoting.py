@@ -10,8 +10,6 @@ support of the last weights, so that near the solution one or two linear systems
 enough. If rounding prevents the end, an interior-point method takes over.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -28,11 +26,9 @@ def minimum(H: Array, slope: Array, theta: Array, owner: Array | None = None) ->
     owner: the simplex that each coordinate belongs to, where there are simplices
     """
     M, q = len(theta), slope - H @ theta
-    if owner is None:
-        E = np.zeros((0, M))
-    else:
-        kept, place = np.unique(owner, return_inverse=True)
-        E = (np.arange(len(kept))[:, None] == place).astype(float)
+    E = np.zeros((0, M))
+    if owner is not None:
+        E = (np.unique(owner)[:, None] == owner).astype(float)
     found = _pivoted(H, q, E, theta > 0)
     return _by_cones(H, q, E, theta) if found is None else found
 
@@ -72,12 +68,9 @@ def _on_support(
     H: Array, q: Array, E: Array, support: Array
 ) -> tuple[Array, Array] | None:
     """z on the support, 0 elsewhere, and the multipliers y of z ≥ 0."""
-    F, J = np.flatnonzero(support), len(E)
-    z = np.zeros(len(q))
-    system = np.zeros((len(F) + J, len(F) + J))
-    system[: len(F), : len(F)] = H[np.ix_(F, F)]
-    system[: len(F), len(F) :] = E[:, F].T
-    system[len(F) :, : len(F)] = E[:, F]
+    F, J, z = np.flatnonzero(support), len(E), np.zeros(len(q))
+    sums = E[:, F]
+    system = np.block([[H[np.ix_(F, F)], sums.T], [sums, np.zeros((J, J))]])
     try:
         found = np.linalg.solve(system, np.append(-q[F], np.ones(J)))
     except np.linalg.LinAlgError:

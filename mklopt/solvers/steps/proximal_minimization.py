@@ -9,20 +9,17 @@ Guarantee. With φ minimized exactly each step is a proximal step: the objective
 rises, and the error falls by a factor of order 1/γ_t.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from ...certificates.certificate import Certificate
 from ...problem import Problem
-from ..base import Iterate, Steps, choice
+from ..base import Array, Iterate, Steps, choice
 from ..start import first_coefficients
 from .augmented_lagrangian import Gammas, Lagrangian, Point
 from .working_set import prices
 
-Array = np.ndarray
 MAX_NEWTON_STEPS = 50  # for one proximal step
 TOLERATED_RISE = 0.1  # by how much a step may raise the objective, relative to the gap
 SHOWN_EVERY = 10  # an unfinished proximal step is yielded after so many Newton steps
@@ -112,22 +109,21 @@ def shown_at(lagrangian: Lagrangian, point: Point, steps: int) -> Iterate:
 # ---- the working set -----------------------------------------------------------------
 
 
-def norms(lagrangian: Lagrangian, certificate: Certificate) -> Array:
-    """‖ρ‖_{K_m} for all kernels, from products that the certificate has computed."""
-    return lagrangian.problem.grams.norms(certificate.alpha)
+# ‖ρ‖_{K_m} of all kernels comes from products that the certificate has computed.
 
 
 def promising(lagrangian: Lagrangian, certificate: Certificate) -> Array:
     """The kernels in use, and those that LONGER·ρ would use."""
-    v = LONGER * certificate.shrink * norms(lagrangian, certificate)
-    formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
-    return np.flatnonzero(lagrangian.used | (prices(formulation, v, gamma) > 0))
+    problem, gamma = lagrangian.problem, lagrangian.gammas.kernels
+    v = LONGER * certificate.shrink * problem.grams.norms(certificate.alpha)
+    used = np.any(lagrangian.B != 0, axis=(1, 2))
+    return np.flatnonzero(used | (prices(problem.formulation, v, gamma) > 0))
 
 
 def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -> Array:
     """The kernels that LONGER·ρ would use, if ρ uses any outside the working set."""
-    v, work = norms(lagrangian, certificate), lagrangian.work
     formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
+    v, work = lagrangian.problem.grams.norms(certificate.alpha), lagrangian.work
     v[work] = point.s / gamma[work]
     late = np.setdiff1d(np.flatnonzero(prices(formulation, v, gamma) > 0), work)
     if len(late) == 0:
@@ -169,12 +165,9 @@ def raised(
         more = growth * gamma if multiply else gamma + SUMMAND * unit
         return np.maximum(gamma, np.minimum(more, LARGEST_GAMMA * top))
 
-    now, theta = lagrangian.gammas, _largest_weight(lagrangian, certificate)
-    return Gammas(
-        up(now.kernels, grows[0], unit.kernels, theta or unit.bias),
-        float(up(now.bias, grows[1], unit.bias, unit.bias)),
-        float(up(now.loss, grows[2], unit.loss, unit.loss)),
-    )
+    theta = _largest_weight(lagrangian, certificate)
+    tops = (theta or unit.bias, unit.bias, unit.loss)
+    return Gammas(*map(up, lagrangian.gammas, grows, unit, tops))
 
 
 def _largest_weight(lagrangian: Lagrangian, certificate: Certificate) -> float:

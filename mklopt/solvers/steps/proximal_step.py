@@ -18,45 +18,23 @@ which needs no further product. With relax < 1 it may fall again between steps.
 Reference: Suzuki and Tomioka (2009), section 4.1; Beck and Teboulle (2009).
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from ...problem import Problem
-from ..base import Iterate, choice
+from ..base import Array, Iterate, choice
 
-Array = np.ndarray
 CERTIFIED_EVERY = 20  # steps between certificates: ten passes over packed kernels
 FIRST_L = 1 / 64  # of the bound: where backtracking begins
 SMALL = 20  # samples up to which all eigenvalues are computed, instead of one
 
 
-@dataclass(frozen=True)
-class State:
-    """Coefficients of all kernels and their products, (M, n, k) each."""
-
-    B: Array
-    KB: Array
-
-    def ahead(self, other: State, by: float) -> State:
-        """self + by·(self − other)."""
-        change = self.minus(other)
-        return State(self.B + by * change.B, self.KB + by * change.KB)
-
-    def inner(self, other: State) -> float:
-        """Σ_m ⟨w_m, w'_m⟩."""
-        return float(np.vdot(self.B, other.KB))
-
-    def minus(self, other: State) -> State:
-        """self − other."""
-        return State(self.B - other.B, self.KB - other.KB)
-
-
 class Forward:
-    """The step, and the constant L that it has found so far."""
+    """The step, and the constant L that it has found so far.
+
+    Its states are arrays (2, M, n, k): the coefficients of all kernels, and their
+    products with the kernels.
+    """
 
     def __init__(self, problem: Problem, backtracking: bool, relax: float = 1.0):
         self.backtracking = choice("backtracking", backtracking, (True, False))
@@ -72,40 +50,39 @@ class Forward:
             f = f + loss.best_bias(f, y, C)
         return float(C @ loss.value(f, y)), -self.C * loss.gradient(f, y)
 
-    def predictions(self, state: State) -> Array:
+    def predictions(self, state: Array) -> Array:
         """f without the bias."""
-        return np.sum(state.KB, axis=0).reshape(self.problem.shape)
+        return np.sum(state[1], axis=0).reshape(self.problem.shape)
 
-    def step(self, at: State) -> State:
+    def step(self, at: Array) -> Array:
         """One step from a state; L is raised if it has to be."""
         grams, formulation = self.problem.grams, self.problem.formulation
         f = self.predictions(at)
         value, alpha = self.smooth(f)
         A = alpha.reshape(grams.n, -1)
-        image = grams.matvec(A)
+        push = np.stack(np.broadcast_arrays(A, grams.matvec(A)))
         if self.backtracking:
             self.L *= self.relax
         while True:
-            X, KX = at.B + A / self.L, at.KB + image / self.L
-            s = np.sqrt(np.maximum(np.sum(X * KX, axis=(1, 2)), 0.0))
+            X = at + push / self.L
+            s = np.sqrt(np.maximum(np.sum(X[0] * X[1], axis=(1, 2)), 0.0))
             z = formulation.prox(s, 1 / self.L)
             scale = np.where(z > 0, z / np.maximum(s, 1e-300), 0.0)[:, None, None]
-            new = State(scale * X, scale * KX)
+            new = scale * X
             if not self.backtracking or self.bound <= self.L:
                 return new
             g = self.predictions(new)
-            change = new.minus(at)
             model = value - float(np.sum(alpha * (g - f)))
-            model += 0.5 * self.L * change.inner(change)
+            model += 0.5 * self.L * float(np.vdot(*(new - at)))
             if self.smooth(g)[0] <= model + 1e-13 * abs(value):
                 return new
             self.L *= 2
 
-    def iterate(self, state: State) -> Iterate:
+    def iterate(self, state: Array) -> Iterate:
         """The state, and α there, as a candidate."""
         _, alpha = self.smooth(self.predictions(state))
         shape = (self.problem.grams.M, *self.problem.shape)
-        return Iterate(alpha, coefficients=state.B.reshape(shape))
+        return Iterate(alpha, coefficients=state[0].reshape(shape))
 
 
 def lipschitz(problem: Problem) -> float:
@@ -120,7 +97,7 @@ def lipschitz(problem: Problem) -> float:
     return max(1.001 * smoothness * float(np.max(problem.costs)) * top, 1e-300)
 
 
-def begin(problem: Problem, B: Array) -> State:
+def begin(problem: Problem, B: Array) -> Array:
     """A state from coefficients: one product with each kernel."""
     blocks = np.array(B, float).reshape(problem.grams.M, problem.grams.n, -1)
-    return State(blocks, np.array(problem.grams.apply(blocks)))
+    return np.stack([blocks, problem.grams.apply(blocks)])

@@ -38,8 +38,6 @@ J(λ_kθ_j) is convex in the products, and where all θ_j > 0 both are stationar
 same points. E is then positive semi-definite, and the model keeps the first term only.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -51,13 +49,12 @@ from ...formulations.fixed_weights import FixedInside
 from ...grams.psd import root
 from ...grams.stack import GramStack
 from ...problem import Problem
-from ..base import Iterate, Steps, certify_iterate
+from ..base import Array, Iterate, Steps, certify_iterate
 from ..machines.factory import machine_for
 from ..machines.machine import Machine
 from ..start import Start
 from .proximal_minimization import proximal_minimization
 
-Array = np.ndarray
 MAX_ROUNDS = 500  # rounds for one λ
 MAX_ROUNDS_SILENT = 50  # rounds for q = ∞; then proximal minimization takes over
 SHOWN_EVERY = 10  # its Newton steps between two iterates that are yielded
@@ -234,8 +231,9 @@ class Oracle:
         least = np.max(v) / SILENT_RATIO
         self.D, self.held = v**2, v <= least
         self.theta = self.outer.dual_weights(np.maximum(v, least))
-        pairs = zip(factors, best.expansion)
-        self.beta = np.stack([_in_range(L, L.T @ beta) for L, beta in pairs])
+        # the shortest β_j with the same w_j = L_jᵀβ_j
+        pairs = ((L.T, L.T @ beta) for L, beta in zip(factors, best.expansion))
+        self.beta = np.stack([np.linalg.lstsq(*p, rcond=1e-12)[0] for p in pairs])
         self.machine.adopt(alpha, self.weights)
         self.found = Start(self.theta, alpha, best.bias, best)
 
@@ -260,8 +258,7 @@ class Oracle:
         E = self._bend()
         used = np.union1d(which, np.flatnonzero(self.lam))
         images = machine.products_of(used)
-        groups = np.zeros((len(used), len(E)))
-        groups[np.arange(len(used)), self.owner[used]] = self.lam[used]
+        groups = self.lam[used, None] * np.eye(len(E))[self.owner[used]]
         c = images @ groups
         own = images[:, np.searchsorted(used, which)]
         B = self.theta[owner] * own + (c @ E)[:, owner] * squares
@@ -292,8 +289,8 @@ class Oracle:
         lam[which] += step
         used = np.flatnonzero(lam)
         squares = np.zeros(len(lam))
-        squares[used] = self.machine.v[used] ** 2
-        squares[used] += 2 * (move @ self.machine.products_of(used))
+        cross = move @ self.machine.products_of(used)
+        squares[used] = self.machine.v[used] ** 2 + 2 * cross
         D = np.maximum(self.sums(lam * squares), 0.1 * self.D)
         theta = self.outer.reweight(self.theta, np.sqrt(D))
         self.theta = np.where(self.held, self.theta, theta)
@@ -309,8 +306,3 @@ class Oracle:
             return np.zeros_like(E)
         E[self.held] = E[:, self.held] = 0.0
         return np.asarray(0.5 * (E + E.T))
-
-
-def _in_range(L: Array, w: Array) -> Array:
-    """The shortest β with Lᵀβ = w."""
-    return np.asarray(np.linalg.lstsq(L.T, w, rcond=1e-12)[0])

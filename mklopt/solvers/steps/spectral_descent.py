@@ -28,8 +28,6 @@ bound, and plain spectral steps get ever shorter; in this metric they do not. It
 sets that are products of intervals, such as d ≥ 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -121,8 +119,7 @@ def descend(
             continue
         bend = objective.gradient()
         if spectral:
-            moved = (trial - d, bend - slope)
-            length = spectral_length(*moved, scale, length, longest)
+            length = spectral_length(trial - d, bend - slope, scale, length, longest)
         elif remember:
             length *= 2.0 if trials == 1 else t
         average.add(new, gain=(value - new) / max(t * point.falls, 1e-300))

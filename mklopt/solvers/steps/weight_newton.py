@@ -10,16 +10,13 @@ Guarantee. The value falls in every step, up to the gap of the oracle.
 Reference: Chapelle and Rakotomamonjy (2008).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from ..base import Steps
+from ..base import Array, Steps
 from .orthant_oracle import Orthant
 from .pivoting import minimum
 from .simplex_oracle import Oracle
 
-Array = np.ndarray
 ZERO_WEIGHT = 1e-10  # relative to the largest weight or the sum in its simplex
 RIDGE = 1e-9  # added to the model, relative to its mean diagonal entry
 MAX_TRIALS, SHORTER, ENOUGH_DECREASE = 30, 0.3, 1e-4  # of one line search
@@ -30,8 +27,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
     theta = _clean(theta, oracle)
     yield from oracle.solve(theta)
     while True:
-        certificate = yield oracle.iterate()
-        oracle.set_tolerance(certificate)
+        oracle.set_tolerance((yield oracle.iterate()))
         value, slope, gap = oracle.value, oracle.slope, oracle.gap
         which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
         which = which if len(which) else np.array([np.argmin(slope)])
@@ -50,8 +46,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
             # the true value lies between value and value + gap
             if oracle.value <= value + gap + ENOUGH_DECREASE * t * falls:
                 break
-            certificate = yield oracle.iterate()
-            oracle.set_tolerance(certificate)
+            oracle.set_tolerance((yield oracle.iterate()))
             t *= SHORTER
         theta = trial
 

@@ -9,15 +9,11 @@ With s > 1, as if α were longer, kernels enter a little early. `active` and `sp
 price in this way. They take v from the product that the certificate needs anyway.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...formulations.base import Formulation
 from ...formulations.restricted import Restricted
-from ...problem import Problem
-
-Array = np.ndarray
+from ...problem import Array, Problem
 
 
 def prices(
@@ -39,6 +35,4 @@ def restricted(problem: Problem, kernels: Array) -> Problem:
 
 def at_most(values: Array, count: int) -> Array:
     """The largest `count` of some values ≥ 0, the others set to 0."""
-    if np.count_nonzero(values) <= count:
-        return values
-    return np.where(values < np.sort(values)[-count], 0.0, values)
+    return np.where(values < np.sort(values)[-count:][0], 0.0, values)
