@@ -55,7 +55,8 @@ def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) 
     axis.grid(False, axis="y")
     used, M = int(np.sum(np.any(theta > 0, axis=0))), theta.shape[1]
     shown = f", the {MAX_BARS} largest" if M > MAX_BARS else ""
-    axis.set_xlabel(f"kernel weight θ ({used} of {M} kernels in use{shown})")
+    what = f"kernel weight θ{_remark(given)}"
+    axis.set_xlabel(f"{what} ({used} of {M} kernels in use{shown})")
     if len(theta) > 1:
         axis.legend(frameon=False, fontsize=8)
     return _done(figure, path)
@@ -83,7 +84,7 @@ def weight_path(
     theta = _path(given).weights
     figure, (axis,) = _figure(6.5, 3.4)
     _curves(axis, given.C, theta, _names(names, theta.shape[1]))
-    axis.set(xscale="log", xlabel="C", ylabel="kernel weight θ")
+    axis.set(xscale="log", xlabel="C", ylabel=f"kernel weight θ{_remark(given)}")
     return _done(figure, path)
 
 
@@ -237,6 +238,14 @@ def _weights_of(given: Any, names: Sequence[str] | None) -> tuple[Array, list[st
             "one number per kernel"
         )
     return theta, _names(names, theta.shape[1])
+
+
+def _remark(given: Any) -> str:
+    """What is said of weights that are not those of the certified point."""
+    found = getattr(given, "result_", getattr(given, "results", given))
+    results = found if isinstance(found, list | tuple) else [found]
+    points = {getattr(result, "point", "weights") for result in results}
+    return " near the certified point" if "coefficients" in points else ""
 
 
 def _path(given: Any) -> SolutionPath:

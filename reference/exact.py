@@ -18,6 +18,7 @@ import numpy as np
 from ..certificates.certificate import Certificate, certify
 from ..formulations.fixed_weights import FixedWeights
 from ..problem import Problem
+from ..util.rounding import interval
 from .programs import Program, dual, factors, primal, svm_program
 
 Array = np.ndarray
@@ -85,8 +86,9 @@ class Reference:
 
     def __repr__(self) -> str:
         return (
-            f"Reference({self.lower:.12g} ≤ f* ≤ {self.upper:.12g}, relative gap "
-            f"{self.relative_gap:.1e}, {self.solver}, {self.seconds:.1f} s)"
+            f"Reference(relative gap {self.relative_gap:.1e}, {self.solver}, "
+            f"{self.seconds:.1f} s, "
+            f"{interval(self.lower, self.upper, self.certificate.assumptions, 12)})"
         )
 
 

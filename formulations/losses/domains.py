@@ -13,6 +13,7 @@ their sum is 0 as integers, and they lie in the domain as real numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +27,9 @@ LARGEST = 2**53  # integers up to here are floats, exactly
 
 
 def grid_of(alpha: Array) -> float:
-    """A power of two on which alpha is made of 50-bit integers: room for 53."""
+    """A power of two on which alpha is made of 52-bit integers: room for 53."""
     top = float(np.max(np.abs(alpha), initial=0.0))
-    return float(np.exp2(np.floor(np.log2(top)) - 49)) if top > 0 else 1.0
+    return 2.0 ** max(math.frexp(top)[1] - 52, -1074) if top > 0 else 1.0
 
 
 def integer_sum(k: Array) -> int:
@@ -117,9 +118,16 @@ def _shift(alpha: Array, low: Array, high: Array) -> Array:
 
 
 def _cancel(k: Array, lowest: Array, highest: Array) -> Array:
-    """Move the surplus of Σk onto the most interior coordinates."""
+    """Move the surplus of Σk onto interior coordinates: equal shares, then the rest.
+
+    A surplus on one coordinate alone would change K_mα much more, and 0 stays 0.
+    """
     k = k.copy()
     surplus = integer_sum(k)
+    inner = (k != 0) & (np.minimum(k - lowest, highest - k) >= abs(surplus))
+    if surplus and np.any(inner):
+        k[inner] -= int(surplus / np.count_nonzero(inner))
+        surplus = integer_sum(k)
     room = k - lowest if surplus > 0 else highest - k
     for i in np.argsort(-np.minimum(k - lowest, highest - k), kind="stable"):
         if surplus == 0:

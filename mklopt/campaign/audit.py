@@ -26,7 +26,6 @@ from .problems import problems_by_name
 
 NOT_COMPUTED = {"id", "code", "reason", "certificate"}
 VALUES = {"primal", "dual", "lower", "upper", "reference_lower", "reference_upper"}
-ALLOWED = {"weight_error": 1e-8}  # a power of numbers that are rounded
 SOLVED_ANEW = {"reference_lower", "reference_upper", "above", "below"}
 
 
@@ -88,7 +87,7 @@ class Audit:
 def _same(row: Row, name: str, stated: Any, again: Any) -> bool:
     if not isinstance(stated, float) or not isinstance(again, float):
         return bool(stated == again)
-    allowed = ALLOWED.get(name, ROUNDING)
+    allowed = ROUNDING
     if row.solver == REFERENCE and name in SOLVED_ANEW:
         allowed = row.tol
     if name in VALUES:  # errors are relative

@@ -216,7 +216,8 @@ def _bounds(found: Certificate) -> dict[str, Any]:
     """What is certified, as a row states it."""
     names = ("primal", "dual", "lower", "upper")
     sides = {name: getattr(found, name) for name in names}
-    return {**sides, "theorem": not found.assumptions}
+    rests_on = "; ".join(found.assumptions)
+    return {**sides, "theorem": not rests_on, "assumptions": rests_on}
 
 
 def _reference(problem: Problem, folder: Path) -> Any:

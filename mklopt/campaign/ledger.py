@@ -48,12 +48,12 @@ class Row:
     dual: float | None = None
     lower: float | None = None
     upper: float | None = None
-    theorem: bool = False
+    theorem: bool = False  # lower ≤ f* ≤ upper assumes nothing …
+    assumptions: str = ""  # … or this
     reference_lower: float | None = None
     reference_upper: float | None = None
     above: float | None = None
     below: float | None = None
-    weight_error: float | None = None
     seconds: float | None = None
     passes: float | None = None
     iterations: int = 0

@@ -48,7 +48,6 @@ TALLIES: dict[str, Callable[[list[Row]], str]] = {
     "fails": lambda rows: str(sum(not row.holds for row in rows)),
     "worst gap": lambda rows: _worst(row.gap for row in rows),
     "promised": lambda rows: _worst(row.tol for row in rows),
-    "weights off": lambda rows: _worst(row.weight_error for row in rows),
     "seconds": lambda rows: f"{sum(_seconds(rows)):.1f}",
     "longest": lambda rows: f"{max(_seconds(rows)):.1f}",
     "certificates": lambda rows: str(sum(bool(row.certificate) for row in rows)),

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..util.arrays import real_array
-from ..util.rounding import U
-from .enclosure import Enclosure, enclose, finite
+from ..util.rounding import U, interval
+from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
 
 Array = np.ndarray
 
@@ -90,21 +89,11 @@ class Certificate:
 
     @cached_property
     def enclosure(self) -> Enclosure:
-        """lower and upper with the points that show them; computed on first use.
+        """lower and upper, with the points that show them or why there are none.
 
-        Raises
-        ------
-        ValueError
-            If lower > upper: then an assumption of weak duality does not hold.
+        A fresh `certify` computes it with its own products; else it costs one pass.
         """
-        found = enclose(self)
-        if found.lower > found.upper:
-            raise ValueError(
-                f"weak duality fails: {found.lower:.6g} > {found.upper:.6g}. Either a "
-                "kernel is not positive semi-definite (grams.verify_psd() tells), or "
-                "a declared function is not convex and increasing"
-            )
-        return found
+        return enclose(self)
 
     @property
     def width(self) -> float:
@@ -131,8 +120,12 @@ class Certificate:
 
     @cached_property
     def norms(self) -> Array:
-        """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I."""
-        return _products(self.problem, self.expansion, self.shift)[1]
+        """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I.
+
+        `certify` has computed them already.
+        """
+        B = self.expansion
+        return _shifted(self.problem.grams.apply(B), B, self.shift)[1]
 
     def best_of(self, other: Certificate) -> Certificate:
         """The better primal point of the two with the better dual point.
@@ -151,12 +144,22 @@ class Certificate:
         if dual is low:
             return low
         points = (dual.alpha, dual.shrink, None, low.expansion, low.bias)
-        return _judged(low.problem, low.primal, dual.dual, *points)
+        found = _judged(low.problem, low.primal, dual.dual, *points)
+        vars(found)["norms"] = low.norms
+        return found
+
+    @property
+    def statement(self) -> str:
+        """The bounds with what they assume, or why there are none, in one line."""
+        if self.enclosure.reason:
+            return f"no bounds: {self.enclosure.reason}"
+        bounds = interval(self.lower, self.upper, self.assumptions, digits=12)
+        return bounds if self.assumptions else f"proved: {bounds}"
 
     def __str__(self) -> str:
         return (
-            f"{self.lower:.12g} ≤ f* ≤ {self.upper:.12g}  "
-            f"(relative gap {self.relative_gap:.1e}, enclosed {self.width:.1e})"
+            f"relative gap {self.relative_gap:.1e}, with all rounding errors counted "
+            f"{self.width:.1e}\n{self.statement}"
         )
 
 
@@ -179,8 +182,8 @@ def certify(
     """Two bounds dual ≤ f* ≤ primal from candidates of any solver.
 
     The dual candidate is made feasible first, and the best bias is computed here.
-    `lower` and `upper` of the result hold in exact arithmetic; they are computed on
-    first use.
+    `lower` and `upper` of the result hold in exact arithmetic; they cost no pass.
+    With remembered products they are computed on first use.
 
     Parameters
     ----------
@@ -217,12 +220,27 @@ def certify(
     alpha = _checked(dual, problem.shape, "dual")
     if (weights is None) == (coefficients is None):
         raise ValueError("give either weights= or coefficients=, not both or neither")
-    alpha, grams = problem.feasible(alpha), problem.grams
-    KA = None if remembered else grams.matvec(alpha)
+    if weights is not None:
+        weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
+    else:
+        shape = (problem.grams.M, *problem.shape)
+        coefficients = _checked(coefficients, shape, "coefficients")
+    with np.errstate(all="ignore"):  # what overflows is infinite
+        return _certified(problem, alpha, weights, coefficients, remembered)
+
+
+def _certified(
+    problem: Problem, alpha: Array, weights: Any, coefficients: Any, remembered: bool
+) -> Certificate:
+    grams, KA, KB = problem.grams, None, None
+    if remembered:
+        alpha = problem.feasible(alpha)
+    else:
+        alpha = exact_point(problem, alpha)
+        KA = grams.matvec(alpha)
     v = grams.norms(alpha, KA)
     shrink, bound = best_shrink(problem, alpha, v)
     if weights is not None:
-        weights = _checked(weights, (grams.M,), "weights", nonneg=True)
         u = weights * v
         if KA is None:
             f = grams.combine(weights) @ alpha
@@ -230,27 +248,51 @@ def certify(
             f = np.tensordot(weights, KA, axes=1)
         f = f + float(weights @ grams.shift) * alpha
     else:
-        shape = (grams.M, *problem.shape)
-        coefficients = _checked(coefficients, shape, "coefficients")
-        KB, u = _products(problem, coefficients, grams.shift)
-        f = np.sum(KB, axis=0)
-    bias: Any = 0.0
-    if problem.bias:
-        bias = problem.loss.best_bias(f, problem.y, problem.costs)
-        bias = bias if np.all(np.isfinite(bias)) else np.zeros_like(bias)
-    primal = finite(lambda: primal_value(problem, f + bias, u))
+        KB = grams.apply(coefficients)
+        shifted, u = _shifted(KB, coefficients, grams.shift)
+        f = np.sum(shifted, axis=0)
+    primal, bias = primal_at(problem, f, u)
     points = (alpha, shrink, weights, coefficients, bias)
-    return _judged(problem, primal, bound, *points)
+    found = _judged(problem, primal, bound, *points, products=(KA, KB))
+    vars(found)["norms"] = u
+    return found
 
 
-def _judged(problem: Problem, primal: float, dual: float, *points: Any) -> Certificate:
-    """A certificate; if rounding makes dual > primal, with lower and upper instead."""
+def _best_bias(problem: Problem, f: Array) -> Any:
+    """The best bias for predictions f; 0 where the search overflows."""
+    zero: Any = 0.0 if f.ndim == 1 else np.zeros(f.shape[1])
+    if not problem.bias:
+        return 0.0
+    try:
+        bias = problem.loss.best_bias(f, problem.y, problem.costs)
+    except (ArithmeticError, ValueError):
+        return zero
+    return bias if np.all(np.isfinite(bias)) else zero
+
+
+def _judged(
+    problem: Problem, primal: float, dual: float, *points: Any, products: Any = None
+) -> Certificate:
+    """A certificate; if rounding makes dual > primal, with lower and upper instead.
+
+    Of fresh products (K_mα)_m and (K_mB_m)_m the bounds are computed at once.
+    """
     known = (problem.grams.shift, problem.grams.proof)
     make: Any = Certificate
     found = make(problem, primal, dual, *points, *known)
+    if products is not None and products[0] is not None:
+        vars(found)["enclosure"] = enclose(found, *products)
     if primal < dual:
-        found = make(problem, found.upper, found.lower, *points, *known)
+        bounds = found.enclosure
+        found = make(problem, bounds.upper, bounds.lower, *points, *known)
+        vars(found)["enclosure"] = bounds
     return found
+
+
+def primal_at(problem: Problem, f: Array, u: Array) -> tuple[float, Any]:
+    """The primal value with the best bias for predictions f without one; that bias."""
+    bias = _best_bias(problem, f)
+    return finite(lambda: primal_value(problem, f + bias, u)), bias
 
 
 def primal_value(problem: Problem, f: Array, u: Array) -> float:
@@ -271,12 +313,11 @@ def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]
     """
 
     def value(s: float) -> float:
-        try:
-            return -finite(lambda: -dual_value(problem, s * alpha, s * v))
-        except DerivationError:  # no value here: a smaller s may have one
-            return -math.inf
+        return -finite(lambda: -dual_value(problem, s * alpha, s * v))
 
-    top = problem.formulation.feasible_scale(v)
+    if not np.all(np.isfinite(v)):  # α = 0 has a value
+        return 0.0, best_shrink(problem, np.zeros_like(alpha), np.zeros_like(v))[1]
+    top = largest_scale(problem, v)
     if top < 1:
         top *= 1 - 8 * U  # stay inside the domain of Ω* after rounding
     points = [top, top * (1 - 1e-4), 0.0]
@@ -294,9 +335,8 @@ def best_shrink(problem: Problem, alpha: Array, v: Array) -> tuple[float, float]
     return points[best], values[best]
 
 
-def _products(problem: Problem, B: Array, shift: Array) -> tuple[Array, Array]:
-    """((K_m + δ_m I) B_m)_m, and the norms of the blocks B_m in these kernels."""
-    KB = problem.grams.apply(B)
+def _shifted(KB: Array, B: Array, shift: Array) -> tuple[Array, Array]:
+    """((K_m + δ_m I) B_m)_m from K_mB_m, and the norms of B_m in these kernels."""
     KB = KB + shift.reshape(-1, *[1] * (KB.ndim - 1)) * B
     squares = np.sum((B * KB).reshape(len(B), -1), axis=1)
     return KB, np.sqrt(np.maximum(squares, 0.0))

@@ -4,8 +4,13 @@
 product has its error bound γ_n (util/rounding.py); |K_ij| ≤ √K_ii √K_jj saves a second
 pass. Loss and Ω have the rounding errors that they declare.
 
+Underflow. What products lose is less than `TINY`; where this is multiplied later on, so
+is `TINY`. Ω and Ω* increase: they are evaluated at block norms of at least `LEAST`, and
+their value is raised by LEAST². An error of V and V* by underflow is far below
+the rounding error 64 u that they are given. Overflow makes a bound infinite.
+
 Guarantee. lower ≤ f* ≤ upper in exact arithmetic, for the kernels K_m + δ_m I with the
-δ of the certificate.
+δ of the certificate; a bound that cannot be proved is infinite, with a reason.
 
 Reference: Higham (2002), chapter 3; Rump (2010).
 """
@@ -20,14 +25,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..formulations import Loss
+from ..formulations.derive.epigraph import DerivationError
+from ..formulations.losses.domains import Projected
 from ..problem import Problem
-from ..util.rounding import U, gamma
+from ..util.rounding import TINY, U, gamma, length_above
 
 if TYPE_CHECKING:
     from .certificate import Certificate
 
 Array = np.ndarray
 ERROR_MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
+LEAST = 2.0**-250  # its fourth power, and with it all of Ω and Ω*, does not underflow
+UNBOUNDED = (
+    "the {} bound is infinite at this point, or leaves the range of float64; certify "
+    "another point, or rescale kernels, C or y towards 1"
+)
+CROSSED = (
+    "weak duality fails, {:.6g} > {:.6g}: a kernel is not positive semi-definite "
+    "(grams.verify_psd() tells), or a declared function is not convex and increasing"
+)
 
 
 class Enclosure(NamedTuple):
@@ -38,45 +54,79 @@ class Enclosure(NamedTuple):
     alpha: Array  # exactly feasible; the dual point is shrink · alpha
     shrink: float
     stretch: float  # the primal point is stretch · (w, b)
+    reason: str = ""  # why there are no bounds, −∞ and ∞; "" if there are
 
 
-def enclose(certificate: Certificate) -> Enclosure:
-    """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I), in one pass.
+def exact_point(problem: Problem, alpha: Array) -> Array:
+    """α rounded to a grid on which it is exactly feasible; twice is the same as once.
 
-    Error bounds are sums of non-negative numbers, computed in float64; `ERROR_MARGIN`
-    covers the rounding of these sums.
+    Rounding up to a power of two, or balancing, can double the grid: then it is rounded
+    once more. A domain known by a program alone has no grid.
     """
-    problem = certificate.problem
     domain = problem.loss.domain(problem.y)
-    alpha = domain.exact(certificate.alpha, problem.costs, problem.bias)
-    products = _Products(problem, alpha, problem.grams.matvec(alpha), certificate)
-    above = products.norms_above
-    top = problem.formulation.feasible_scale(above)
-    shrink = min(certificate.shrink, top if top == 1 else top * (1 - 16 * U))
-    lower = -finite(lambda: -_lower(problem, alpha, above, shrink))
-    if certificate.coefficients is not None:
-        B = certificate.coefficients
-        products = _Products(problem, B, problem.grams.apply(B), certificate)
-    upper, stretch = _upper(problem, products, certificate.bias)
-    return Enclosure(lower, upper, alpha, shrink, stretch)
+    for _ in range(1 if isinstance(domain, Projected) else 4):
+        with np.errstate(over="ignore"):  # C in units of the grid
+            given, alpha = alpha, domain.exact(alpha, problem.costs, problem.bias)
+        if np.array_equal(given, alpha):
+            break
+    return alpha
+
+
+def enclose(
+    certificate: Certificate, KA: Array | None = None, KB: Array | None = None
+) -> Enclosure:
+    """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
+
+    KA and KB are K_mα for an α that is exactly feasible, and K_mB_m for coefficients
+    B_m; without them it takes one pass. Error bounds are sums of non-negative numbers,
+    computed in float64; `ERROR_MARGIN` covers the rounding of these sums.
+    """
+    problem, alpha = certificate.problem, certificate.alpha
+    with np.errstate(all="ignore"):  # overflow makes bounds infinite
+        if KA is None:
+            alpha = exact_point(problem, alpha)
+            KA = problem.grams.matvec(alpha)
+        products = _Products(problem, alpha, KA, certificate)
+        lower, shrink = _lower(problem, alpha, products.norms_above, certificate.shrink)
+        if certificate.coefficients is not None:
+            B = certificate.coefficients
+            KB = problem.grams.apply(B) if KB is None else KB
+            products = _Products(problem, B, KB, certificate)
+        upper, stretch = _upper(problem, products, certificate.bias)
+    reason = ""
+    if lower > upper:
+        reason = CROSSED.format(lower, upper)
+        lower, upper = -math.inf, math.inf
+    elif not math.isfinite(upper - lower):
+        sides = [] if math.isfinite(lower) else ["lower"]
+        sides += [] if math.isfinite(upper) else ["upper"]
+        reason = UNBOUNDED.format(" and the ".join(sides))
+    return Enclosure(lower, upper, alpha, shrink, stretch, reason)
 
 
 def finite(bound: Callable[[], float]) -> float:
-    """The value of an upper bound; +inf if it overflows or is NaN."""
+    """The value of an upper bound; +inf if it overflows, is NaN or is refused."""
     try:
         with np.errstate(all="ignore"):
             value = bound()
-    except OverflowError:
+    except (ArithmeticError, ValueError, DerivationError):
         return math.inf
     return math.inf if math.isnan(value) else value
+
+
+def largest_scale(problem: Problem, v: Array) -> float:
+    """The largest s ≤ 1 for which Ω*(s v) is finite; 0 where v or Ω* overflows."""
+    if not np.all(np.isfinite(v)):
+        return 0.0
+    return max(0.0, -finite(lambda: -problem.formulation.feasible_scale(v)))
 
 
 class _Products:
     """K_m A, its error bound, and upper bounds of the norms ‖A‖_{K_m}.
 
     A is one set of coefficients for all kernels, or one per kernel (M, n[, k]). The
-    error of (K_m A)_i is at most roots[m, i] · spread[m]. Both come from the diagonals
-    alone, because |K_ij| ≤ √K_ii √K_jj (Cauchy–Schwarz): no second pass is needed.
+    error of (K_m A)_i is at most roots[m, i] · spread[m] + TINY. Both come from the
+    diagonals alone, because |K_ij| ≤ √K_ii √K_jj (Cauchy–Schwarz): no second pass.
     """
 
     def __init__(self, problem: Problem, A: Array, KA: Array, source: Certificate):
@@ -90,12 +140,16 @@ class _Products:
             sums = self.roots @ size[0]
         else:
             sums = np.einsum("mi,mik->mk", self.roots, size)
+        sums += TINY
         terms = int(np.max(np.count_nonzero(size, axis=1)))  # zeros add no rounding
-        self.spread = gamma(self.grams.chain(terms)) * sums * ERROR_MARGIN
+        chain = self.grams.chain(terms)
+        self.spread = gamma(chain) * sums * ERROR_MARGIN + chain * TINY
         factored = self.grams.storage == "factors"
         norms = self._norms_from_factors() if factored else self._norms(size, sums)
-        shift = source.shift * np.sum(size**2, axis=(1, 2)) * ERROR_MARGIN
-        self.norms_above = np.sqrt(norms**2 + shift) * (1 + 8 * U)
+        shift = source.shift * (np.sum(size**2, axis=(1, 2)) + TINY) * ERROR_MARGIN
+        norms = np.hypot(norms, np.sqrt(shift)) * (1 + 8 * U) + TINY
+        used = np.any(size, axis=(1, 2))  # nothing is lost where A = 0
+        self.norms_above = np.where(used, norms, 0.0)
 
     def _norms(self, size: Array, sums: Array) -> Array:
         """Upper bounds of √⟨A, K A⟩ from K A: its error, and that of the product."""
@@ -108,6 +162,7 @@ class _Products:
             quad = np.sum(KA * self.columns.reshape(M, -1), axis=1)
             second = np.sum(absolute * size.reshape(M, -1), axis=1)
         error += gamma(terms + 2) * second
+        error += TINY * (np.sum(size, axis=(1, 2)) + 4)
         return np.sqrt(np.maximum(quad + error * ERROR_MARGIN, 0.0)) * (1 + 4 * U)
 
     def _norms_from_factors(self) -> Array:
@@ -117,9 +172,8 @@ class _Products:
         for m, L in enumerate(self.grams.factors):
             A = self.columns[m if len(self.columns) > 1 else 0]
             error = gamma(len(L) + 2) * (np.abs(L).T @ np.abs(A)) * ERROR_MARGIN
-            above.append(np.linalg.norm(np.abs(L.T @ A) + error))
-        terms = max(L.shape[1] for L in self.grams.factors) * self.columns.shape[2]
-        return np.array(above) * (1 + gamma(terms + 8))
+            above.append(length_above(np.abs(L.T @ A) + (error + 2 * TINY)))
+        return np.array(above) * (1 + 4 * U)
 
     def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
         """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""
@@ -128,33 +182,58 @@ class _Products:
             theta = np.ones(self.grams.M)
         f = np.tensordot(theta, self.KA, axes=1) + bias
         magnitude = np.tensordot(theta, self.size, axes=1) + np.abs(bias)
-        error = self.roots.T @ (theta[:, None] * self.spread)
+        error = self.roots.T @ (theta[:, None] * self.spread + TINY)
         error += gamma(self.grams.M + 4) * magnitude * ERROR_MARGIN
+        error += TINY * (float(np.sum(theta)) + 8)
         if np.any(self.source.shift):
-            weight = np.broadcast_to(theta * self.source.shift, (self.grams.M,))
+            weight = theta * self.source.shift
             full = np.broadcast_to(self.columns, self.KA.shape)
             f = f + np.tensordot(weight, full, axes=1)
-            error += gamma(self.grams.M + 8) * np.tensordot(
-                weight, np.abs(full), axes=1
-            )
+            weight = gamma(self.grams.M + 8) * weight + TINY
+            error += np.tensordot(weight, np.abs(full), axes=1)
             error += 8 * U * np.abs(f)
-        return f, error * ERROR_MARGIN, theta * self.norms_above * (1 + 4 * U)
+        u = theta * self.norms_above * (1 + 4 * U)
+        u += TINY * ((theta > 0) & (self.norms_above > 0))
+        return f, error * ERROR_MARGIN, u
 
 
-def _lower(problem: Problem, alpha: Array, v: Array, s: float) -> float:
+def _raised(norms: Array, where: Array) -> Array:
+    """Block norms of at least LEAST where these are not 0."""
+    return np.where(where == 0, 0.0, np.maximum(norms, LEAST))  # NaN stays NaN
+
+
+def _lower(
+    problem: Problem, alpha: Array, v: Array, shrink: float
+) -> tuple[float, float]:
+    """Lower bound of the dual value at s·α, and s: `shrink`, or less if Ω* needs it."""
+    top = largest_scale(problem, _raised(v, v))
+    s = min(shrink, top if top == 1 else top * (1 - 16 * U))
+    value = -finite(lambda: -_value_below(problem, alpha, v, s)) if s else -math.inf
+    if value > -math.inf:
+        return value, s
+    alpha, v = np.zeros_like(alpha), np.zeros_like(v)
+    return -finite(lambda: -_value_below(problem, alpha, v, 0.0)), 0.0
+
+
+def _value_below(problem: Problem, alpha: Array, v: Array, s: float) -> float:
     formulation, loss = problem.formulation, problem.loss
     slack = formulation.rounding(problem.grams.M) * U
-    penalty = formulation.conjugate(s * v * (1 + 4 * U))
+    penalty = formulation.conjugate(_raised(s * v * (1 + 4 * U), v))
     penalty += slack * abs(penalty)
-    a = -s * alpha / problem.spread_costs
+    penalty += LEAST**2
+    a = -s * (alpha / problem.spread_costs)  # s·α underflows if C is tiny, α/C not
     conjugates = loss.conjugate(a, problem.y)
     k, y = (1, problem.y) if a.ndim == 1 else (a.shape[1], problem.y[:, None])
     size = np.abs(a * y).reshape(len(a), -1).sum(axis=1)
     conjugates = conjugates + _loss_rounding(loss) * (k + np.abs(conjugates) + size)
+    value = -_sum_above(problem.costs, conjugates) - penalty
+    return value - 4 * U * abs(value) - TINY
+
+
+def _sum_above(costs: Array, values: Array) -> float:
+    """Upper bound of Σ C V but for TINY, by products that are rounded upwards."""
     # Away from zero if positive, towards zero if negative: upwards in both cases.
-    upwards = np.where(conjugates > 0, 1 + 4 * U, 1 - 4 * U)
-    value = -math.fsum(problem.costs * conjugates * upwards) - penalty
-    return value - 4 * U * abs(value)
+    return math.fsum(costs * values * np.where(values > 0, 1 + 4 * U, 1 - 4 * U))
 
 
 def _upper(problem: Problem, products: _Products, bias: Any) -> tuple[float, float]:
@@ -164,15 +243,18 @@ def _upper(problem: Problem, products: _Products, bias: Any) -> tuple[float, flo
     t that exceeds 1 by the largest error moves them beyond the margin; Ω grows only by
     a factor of that order.
     """
-    with np.errstate(all="ignore"):  # `finite` handles overflow
-        f, error, u = products.predictions(bias)
-        best = finite(partial(_value_above, problem, f, error, u)), 1.0
-        for times in (1.02, 2.0) if np.max(error) < 1 else ():
-            stretch = 1 + times * float(np.max(error))
-            moved = error * stretch + 2 * U * np.abs(stretch * f)
-            at = (stretch * f, moved, stretch * u * (1 + 4 * U))
-            best = min(best, (finite(partial(_value_above, problem, *at)), stretch))
+    f, error, u = products.predictions(bias)
+    best = finite(partial(_value_above, problem, f, error, u)), 1.0
+    for times in (1.02, 2.0) if np.max(error) < 1 else ():
+        stretch = 1 + times * float(np.max(error))
+        at = (*_stretched(f, error, stretch), stretch * u * (1 + 4 * U))
+        best = min(best, (finite(partial(_value_above, problem, *at)), stretch))
     return best
+
+
+def _stretched(f: Array, error: Array, t: float) -> tuple[Array, Array]:
+    """t·f, and a bound of its error."""
+    return t * f, error * t * ERROR_MARGIN + 2 * U * np.abs(t * f)
 
 
 def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
@@ -185,10 +267,11 @@ def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
         values = loss.value(f, y) + 2 * np.max(error, axis=1)
         size = np.max(np.abs(f), axis=1)
     values = values + _loss_rounding(loss) * (1 + np.abs(values) + size + np.abs(y))
-    penalty = formulation.value(u)
+    penalty = formulation.value(_raised(u, u))
     penalty += formulation.rounding(problem.grams.M) * U * abs(penalty)
-    value = math.fsum(problem.costs * values * (1 + 4 * U)) + penalty
-    return value + 4 * U * abs(value)
+    penalty += LEAST**2
+    value = _sum_above(problem.costs, values) + penalty
+    return value + 4 * U * abs(value) + TINY
 
 
 def _loss_rounding(loss: Loss) -> float:

@@ -71,6 +71,7 @@ def described(result: Any, names: list[str]) -> dict[str, Any]:
         "assumptions": certificate.assumptions,
         "bias": np.asarray(result.bias).tolist(),
         "seconds": result.trace.last("seconds") if len(result.trace) else 0.0,
+        "point": result.point,
         "weights": dict(zip(names, result.weights.tolist())),
     }
 
@@ -82,12 +83,9 @@ def _show(result: Any, names: list[str]) -> None:
 
     console, theta = Console(highlight=False), result.weights
     console.print(f"{result.problem!r}\n{result}", markup=False)
-    found = result.certificate
-    console.print(f"  proved: {found.lower:.10g} ≤ f* ≤ {found.upper:.10g}")
-    for assumption in found.assumptions:
-        console.print(f"  assuming {assumption}", markup=False)
     used = int(np.sum(theta > 0))
-    console.print(f"{used} of {len(theta)} kernels in use")
+    whose = "" if result.point == "weights" else " (weights near the certified point)"
+    console.print(f"{used} of {len(theta)} kernels in use{whose}")
     table = plain_table("", ["kernel"], ["weight"])
     for m in np.argsort(-theta, kind="stable")[: min(MAX_ROWS, used)]:
         table.add_row(names[m], f"{theta[m]:.6g}")

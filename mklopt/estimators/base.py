@@ -21,6 +21,7 @@ from ..kernels.fitted import FittedKernels
 from ..kernels.text import family_of, usual_family
 from ..problem import Problem
 from ..run.result import STATUS, Result
+from ..util.rounding import interval
 
 Array = np.ndarray
 Estimator = TypeVar("Estimator", bound="MKLEstimator")
@@ -45,8 +46,8 @@ class Bounds:
 
     def __str__(self) -> str:
         return (
-            f"{self.lower:.10g} ≤ f* ≤ {self.upper:.10g}, relative gap "
-            f"{self.relative_gap:.1e}, {self.status}"
+            f"{self.status}, relative gap {self.relative_gap:.1e}, "
+            f"{interval(self.lower, self.upper, self.assumptions)}"
         )
 
 
@@ -120,7 +121,8 @@ class MKLEstimator(BaseEstimator):
     Attributes
     ----------
     weights_ : array of shape (M,) or (n_classes, M)
-        The kernel weights; a row per class from one against the rest.
+        The kernel weights; a row per class from one against the rest. They are those
+        of the certified point if result_.point is "weights".
     certificate_ : Bounds or tuple of Bounds
         The bounds that enclose the optimum; one per class from one against the rest.
     n_active_kernels_ : int

@@ -1,18 +1,54 @@
-"""Where positive semi-definiteness is proved: by Cholesky, rounding included.
+"""Where positive semi-definiteness is proved, by Cholesky, and where it is screened.
 
 Guarantee of `proved_shift`: K + δI ⪰ 0 in exact arithmetic for the δ it returns.
 Reference: Rump (2006), "Verification of positive definiteness".
+
+Guarantee of `indefinite`: the kernel that it names is not positive semi-definite: a
+quadratic form zᵀKz is negative, far beyond rounding. That it names none proves nothing:
+it looks at some of the samples only, at their 2 × 2 minors and at the smallest Ritz
+value of a few Lanczos steps. It takes about as long as one pass.
 """
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.linalg
 
-from ..util.rounding import gamma
+from ..util.rounding import TINY, gamma
+
+if TYPE_CHECKING:
+    from .storage import Triangles
 
 Array = np.ndarray
 MAX_DOUBLINGS = 60  # of δ: 2^60 γ_n tr K is larger than every eigenvalue
+LANCZOS_STEPS = 7
+FEWEST_SAMPLES, MOST_SAMPLES = 48, 256  # to look at, of n; between them a fifth
+ROUNDING, SINGLE_ROUNDING = 1e-6, 1e-4  # zᵀKz/zᵀz above −this · tr K may be rounding
+
+
+def indefinite(store: Triangles, rounding: float) -> str:
+    """A sentence about a stored kernel that is not positive semi-definite, or ""."""
+    n = store.n
+    count = min(n, max(FEWEST_SAMPLES, min(n // 5, MOST_SAMPLES)))
+    which = np.linspace(0, n - 1, count).astype(np.int64)
+    begin = np.random.default_rng(0).normal(size=count)
+    scale, minors, T = store.screen(which, begin, min(LANCZOS_STEPS, count))
+    forms = np.minimum(np.linalg.eigvalsh(T)[:, 0], minors)
+    traces = np.sum(
+        store.diag(np.arange(len(scale)))[:, which] / scale[:, None], axis=1
+    )
+    m = int(np.argmin(forms + rounding * traces))
+    if forms[m] >= -rounding * traces[m]:
+        return ""
+    form, trace = forms[m] * scale[m], traces[m] * scale[m]
+    return (
+        f"kernel {m} is not positive semi-definite: zᵀKz = {form:.3g} for a unit "
+        f"vector z with {count} entries, where the diagonal sums to {trace:.3g}; use "
+        "another kernel, or clip its negative eigenvalues"
+    )
 
 
 def root(K: Array, shift: float = 0.0, drop: float = 1e-13) -> Array:
@@ -40,25 +76,29 @@ def proved_shift(K: Array, name: str) -> float:
     A Cholesky factorization of K − cI that runs to completion in floating point proves
     K ⪰ 0 when c ≥ γ_{n+1} tr K / (1 − γ_{n+1}) (Rump). We take twice that, because the
     subtraction of c is rounded, too. Where the factorization breaks down, δ is doubled.
+    K is scaled to a trace of about 1 by a power of two: entries that underflow then are
+    much smaller than c.
     """
-    n, delta = len(K), 0.0
-    bound = gamma(n + 2) / (1 - 2 * gamma(n + 2))
     trace = float(np.sum(np.maximum(np.diag(K), 0.0)))
     if not np.isfinite(trace):
         raise ValueError(f"{name} is too large for float64; rescale it")
+    unit = 2.0 ** max(math.frexp(trace)[1] - 1, -1000)
+    delta, total = 0.0, trace / unit
+    bound = gamma(len(K) + 2) / (1 - 2 * gamma(len(K) + 2))
     for attempt in range(MAX_DOUBLINGS):
-        delta = 0.0 if attempt == 0 else 2.0**attempt * bound * trace
+        delta = 0.0 if attempt == 0 else 2.0**attempt * bound * total
         # tr(K + δI) enters the bound, and so does rounding when δ − c is added.
-        c = 2 * bound * (trace + n * delta) + 1e-300
-        if _cholesky_runs(K, delta - c):
+        c = 2 * bound * (total + len(K) * delta) + TINY
+        if _cholesky_runs(K / unit, delta - c):
             break
-    if delta > 1e-6 * trace or (trace == 0 and np.any(K)):
+    if delta > 1e-6 * total or (trace == 0 and np.any(K)):
         raise ValueError(
             f"{name} is not positive semi-definite: it would take a shift "
-            f"of {delta:.1e} on a trace of {trace:.1e}; check how it was "
+            f"of {delta * unit:.1e} on a trace of {trace:.1e}; check how it was "
             "computed, or clip its negative eigenvalues"
         )
-    return delta
+    shift = delta * unit
+    return shift if shift / unit >= delta else math.nextafter(shift, math.inf)
 
 
 def _cholesky_runs(K: Array, shift: float) -> bool:

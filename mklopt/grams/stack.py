@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
-from ..util.rounding import gamma
-from .psd import proved_shift
+from ..util.rounding import TINY, gamma
+from .psd import ROUNDING, SINGLE_ROUNDING, indefinite, proved_shift
 from .storage import Factors, Triangles
 
 Array = np.ndarray
@@ -85,7 +85,7 @@ class GramStack:
             raise ValueError(f"storage = {storage!r}; choose 'packed' or 'full'")
         if str(np.dtype(dtype)) not in ("float64", "float32"):
             raise ValueError(f"dtype = {dtype!r}; choose 'float64' or 'float32'")
-        store = _stored(K, storage, np.dtype(dtype))
+        store = _stored(K, storage, np.dtype(dtype), screened=True)
         self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
 
     def _set(self, store: Any, index: Array, shift: Array, proof: str) -> None:
@@ -406,7 +406,7 @@ class GramStack:
         array (M, n)
             Rounding is included in the bounds.
         """
-        bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n)))
+        bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n))) + TINY
         return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
 
     def chain(self, terms: int) -> int:
@@ -519,21 +519,32 @@ def _frozen(array: Array) -> Array:
     return array
 
 
-def _stored(K: Any, storage: str, dtype: np.dtype, count: int | None = None) -> Any:
+def _stored(
+    K: Any,
+    storage: str,
+    dtype: np.dtype,
+    count: int | None = None,
+    screened: bool = False,
+) -> Any:
     """A store of the kernels, validated one after the other."""
     if isinstance(K, np.ndarray) or not hasattr(K, "__iter__"):
         K = _outer(K)
     elif count is None and not hasattr(K, "__len__"):
         K = list(K)
-    M, store = count or len(K), None
+    M, store, coarse = count or len(K), None, dtype == np.float32
     for m, given in enumerate(K):
         kernel = _matrix(given, m, None if store is None else store.n)
         store = store or Triangles(len(kernel), M, storage, dtype)
         single = getattr(given, "dtype", None) in (np.float32, np.float16)
         if wrong := _wrong(*store.store(m, kernel), single, dtype):
             raise ValueError(f"kernel {m} {wrong}")
+        coarse |= single
     if store is None:
         raise ValueError("there are no kernels; expected (M, n, n) with M ≥ 1")
+    if screened and (
+        wrong := indefinite(store, SINGLE_ROUNDING if coarse else ROUNDING)
+    ):
+        raise ValueError(wrong)
     return store
 
 

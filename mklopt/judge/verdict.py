@@ -6,7 +6,6 @@ Judged is the certificate of the returned point, dual ≤ f* ≤ primal with rel
     it converged, and 0 ≤ ε ≤ tol
     lower ≤ primal ≤ upper + ε|primal|     and     lower − ε|primal| ≤ dual ≤ upper
     the two intervals around f* meet
-    ‖θ − θ_ref‖ ≤ 3 √ε ‖θ_ref‖            where a small gap determines the weights
 
 The reason is a sentence: the measured numbers, or every condition that does not hold.
 """
@@ -18,11 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..certificates.certificate import Certificate, relative
-from ..formulations import Formulation
-from ..formulations.lp_norm import LpNorm
 from ..run.result import STATUS, Result
 
 ROUNDING = 1e-12  # relative error of primal and dual values, which are plain float64
@@ -40,15 +35,12 @@ class Verdict:
         The measured numbers, or the conditions that do not hold.
     above, below : float
         How far primal and dual lie outside the reference interval, relative.
-    weight_error : float or None
-        ‖θ − θ_ref‖/‖θ_ref‖; None where the weights are not unique.
     """
 
     holds: bool
     reason: str
     above: float = math.nan
     below: float = math.nan
-    weight_error: float | None = None
 
 
 def judge_run(result: Result, reference: Any, tol: float) -> Verdict:
@@ -59,7 +51,7 @@ def judge_run(result: Result, reference: Any, tol: float) -> Verdict:
     result : Result
         What `mklopt.solve` returned.
     reference : Reference
-        Anything with lower, upper, relative_gap and weights.
+        Anything with lower, upper and relative_gap.
     tol : float
         The relative gap that was promised.
 
@@ -70,16 +62,9 @@ def judge_run(result: Result, reference: Any, tol: float) -> Verdict:
     found = result.certificate
     above = max(0.0, relative(found.primal - reference.upper, reference.upper))
     below = max(0.0, relative(reference.lower - found.dual, reference.upper))
-    error = weight_error(result, reference)
     faults = [*_run_faults(result, tol), *_bound_faults(found, reference, tol)]
     good = f"gap {found.relative_gap:.1e} ≤ {tol:.0e}, meets the reference"
-    if error is not None:
-        # f grows at least like the square of the distance to θ*.
-        allowed = 3 * math.sqrt(max(found.relative_gap, reference.relative_gap))
-        good += f", weights {error:.1e} off"
-        if not error <= allowed:
-            faults.append(f"weights are {error:.1e} off; {allowed:.1e} is allowed")
-    return Verdict(not faults, "; ".join(faults) or good, above, below, error)
+    return Verdict(not faults, "; ".join(faults) or good, above, below)
 
 
 def _run_faults(result: Result, tol: float) -> Iterator[str]:
@@ -109,16 +94,3 @@ def _bound_faults(found: Certificate, reference: Any, tol: float) -> Iterator[st
             yield "its interval and the reference interval do not meet"
     except ValueError as error:  # weak duality fails
         yield str(error)
-
-
-def weight_error(result: Result, reference: Any) -> float | None:
-    """‖θ − θ_ref‖/‖θ_ref‖; None where weights are not unique."""
-    if not has_unique_weights(result.problem.formulation):
-        return None
-    off = float(np.linalg.norm(result.weights - reference.weights))
-    return relative(off, float(np.linalg.norm(reference.weights)))
-
-
-def has_unique_weights(formulation: Formulation) -> bool:
-    """Whether Ω is so strongly convex that a small gap determines the weights."""
-    return isinstance(formulation, LpNorm) and 4 / 3 <= formulation.p < np.inf

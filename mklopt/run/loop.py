@@ -25,8 +25,9 @@ from ..certificates.certificate import Certificate, certify, relative
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
+from .point import certified_again, meets, rounding_forbids
 from .progress import progress
-from .result import Result, within
+from .result import Result
 from .trace import Trace
 
 Array = np.ndarray
@@ -34,6 +35,9 @@ PATIENCE = 200  # certified iterates, or half of all if these are more, in which
 PROGRESS = 0.999  # … the gap must fall to this part of its value
 GROWTH = 1.25  # stochastic solvers: the ratio of the numbers of two certified iterates
 ACTIVE_SHARE = 1e-6  # of the largest weight: a kernel with more is active
+EXTRA = 0.25  # more iterates, at most, until weights meet tol where coefficients do …
+EXTRA_AT_LEAST = 5  # … or this many; they are tried …
+RETRY = 0.3  # … when the gap has fallen to this part of its value at the last try
 
 
 @dataclass
@@ -77,6 +81,8 @@ class Run:
         self.tol, self.max_iter, self.time_limit = limits
         self.trace = Trace(solver=method.name, tol=self.tol, problem=repr(problem))
         self.best, self.sparse = Best(), method.draws
+        self.final: Certificate | None = None  # the best point, certified again
+        self.tried, self.last = math.inf, math.inf  # its gap then; the last iterate
         self.count, self.due, self.over = 0, 1.0, False
         self.begun, self.inside = time.perf_counter(), 0.0
         self.passes = problem.grams.passes
@@ -145,9 +151,9 @@ class Run:
         gap, long_ago = trace.last("gap"), np.inf
         if len(trace) > back:
             long_ago = trace.last("gap", back)
-        if gap <= self.tol:
-            self.status = "converged"
-        elif self.max_iter is not None and trace.last("iteration") + 1 >= self.max_iter:
+        if gap <= self.tol and self._settled():
+            return True
+        if self.max_iter is not None and trace.last("iteration") + 1 >= self.max_iter:
             self.status = "max_iter"
         elif self.time_limit is not None and trace.last("seconds") >= self.time_limit:
             self.status = "time_limit"
@@ -157,14 +163,57 @@ class Run:
             return False
         return True
 
+    def _settled(self) -> bool:
+        """Whether the best point, certified again, is what the run returns.
+
+        The gap of the loop is computed with rounding errors. Here all of them count, so
+        that the gap can still be larger than tol; then the run goes on. It also goes on
+        for a while if coefficients meet tol, and no weights near them do.
+        """
+        if self.best.gap > RETRY * self.tried and self.count < self.last:
+            return False
+        self.final, self.tried = self._best_point(), self.best.gap
+        if not meets(self.final, self.tol):
+            self.status = "rounding"
+            return rounding_forbids(self.final, self.tol)
+        self.status = "converged"
+        if self.final.weights is None and self.last == math.inf:
+            self.last = self.count + max(EXTRA * self.count, EXTRA_AT_LEAST)
+        return self.final.weights is not None or self.count >= self.last
+
     def finish(self) -> Result:
         """The best point, certified again, and what happened."""
-        final = _certified_again(self.problem, self.best, self.tol)
-        if self.status == "converged" and not within(final, self.tol):
-            self.status = "rounding"
-            self.message = f"certified again, the gap is {final.relative_gap:.1e}"
+        final = self.final
+        if final is None or self.best.gap < self.tried:
+            final = self._best_point()
+        if self.status not in ("stopped", "interrupted"):
+            if meets(final, self.tol):
+                self.status, self.message = "converged", ""
+            elif self.best.gap <= self.tol:
+                self.status, self.message = "rounding", _why_rounding(final)
         said = (self.method.name, self.status, self.message)
         return Result(self.problem, *said, final, self.trace, self.choice)
+
+    def _best_point(self) -> Certificate:
+        """The best point, certified again.
+
+        It is the best single iterate if that is good enough; else the best primal and
+        the best dual point together.
+        """
+        single, primal, dual = self.best.single, self.best.primal, self.best.dual
+        if single is None or primal is None or dual is None:
+            nothing = np.zeros(self.problem.grams.M)
+            return certify(self.problem, np.zeros(self.problem.shape), nothing)
+        if single.relative_gap <= max(self.tol, 1.001 * self.best.gap):
+            return certified_again(single, self.tol)
+        return certified_again(primal.best_of(dual), self.tol)
+
+
+def _why_rounding(found: Certificate) -> str:
+    return found.enclosure.reason or (
+        f"the gap is {found.relative_gap:.1e}, with all rounding errors counted "
+        f"{found.width:.1e}"
+    )
 
 
 def solve(
@@ -247,22 +296,6 @@ def solve(
     finally:
         generator.close()
     return run.finish()
-
-
-def _certified_again(problem: Problem, best: Best, tol: float) -> Certificate:
-    """The certificate of the best point, without products that were remembered.
-
-    It is the best single iterate if that is good enough; else the best primal and the
-    best dual point together.
-    """
-    single, primal, dual = best.single, best.primal, best.dual
-    if single is None or primal is None or dual is None:
-        nothing = np.zeros(problem.grams.M)
-        return certify(problem, np.zeros(problem.shape), nothing)
-    if single.relative_gap <= max(tol, 1.001 * best.gap):
-        points = (single.alpha, single.weights)
-        return certify(problem, *points, coefficients=single.coefficients)
-    return certify(problem, dual.alpha, coefficients=primal.expansion)
 
 
 def _active(found: Certificate) -> int:

@@ -14,18 +14,18 @@ from ..certificates.portable import save_certificate
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive
 from ..util.arrays import real_array
+from .point import meets, weights_near
 from .trace import Trace, read_columns
 
 Array = np.ndarray
-DUAL_SHARE = 0.75  # of α in the geometric mean of weights from α and from w
 
 STATUS = {
-    "converged": "the certified relative gap is at most tol",
+    "converged": "the relative gap is at most tol, all rounding errors counted",
     "max_iter": "the limit on iterations came first",
     "time_limit": "the limit on time came first",
     "stagnated": "the gap stopped falling before it reached tol",
     "finished": "the solver ended by itself before the gap reached tol",
-    "rounding": "the gap was below tol in the loop, but not when certified again",
+    "rounding": "with all rounding errors counted, the gap cannot be shown to meet tol",
     "stopped": "the callback asked to stop",
     "interrupted": "interrupted from the keyboard",
     "failed": "the solver raised an error",
@@ -65,28 +65,20 @@ class Result:
 
     @cached_property
     def weights(self) -> Array:
-        """The kernel weights at this point: θ_m = ‖w_m‖ / ‖α‖_{K_m} at the optimum.
+        """θ of the certified point w_m = θ_m Σ_i α_i ψ_m(x_i); see `point`.
 
-        They are a function of the primal point, u / ∂Ω(u) with u_m = ‖w_m‖. Where Ω*
-        is smooth they are also a function of α, ∂Ω*(v)/v. The gap bounds the sum of the
-        squared errors of w and α, so that a mean of both is safer than either alone.
-        For ℓp norms it is the geometric mean, three parts α, which usually converges
-        first. For other formulations it is one of the two. (For q > 2 it is α, because
-        ½‖u‖_q² is too flat to determine θ from w.) The last θ of the solver is
-        certificate.weights.
+        If `point` is "coefficients" they are weights near the point (run/point.py), and
+        the certificate is not theirs.
         """
-        formulation, found = self.problem.formulation, self.certificate
-        traits = formulation.traits
-        if "smooth_dual" in traits:
-            v = self.problem.grams.norms(found.alpha)
-            theta = formulation.dual_weights(v)
-            if "ball" in traits:
-                other = formulation.weights(found.norms)
-                theta = theta**DUAL_SHARE * other ** (1 - DUAL_SHARE)
-        else:
-            theta = formulation.weights(found.norms)
-        given = found.weights  # an unused kernel may have no finite weight
-        return np.where(np.isfinite(theta), theta, 0.0 if given is None else given)
+        found = self.certificate
+        return weights_near(found) if found.weights is None else found.weights
+
+    @property
+    def point(self) -> str:
+        """ "weights": the certified point is (weights, dual, bias). "coefficients": no
+        weights near it meet the tolerance; it is certificate.coefficients.
+        """
+        return "coefficients" if self.certificate.weights is None else "weights"
 
     @property
     def dual(self) -> Array:
@@ -202,7 +194,7 @@ class Result:
         certificate = certify(problem, arrays["dual"], theta, coefficients=B)
         parts = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
         message = str(about.get("message", ""))
-        if status == "converged" and not within(certificate, tol):
+        if status == "converged" and not meets(certificate, tol):
             status = "finished"
             message = f"certified on loading, the gap is {certificate.relative_gap:.1e}"
         trace = Trace(read_columns(path, parts), **about["about"])
@@ -218,14 +210,9 @@ class Result:
     def __str__(self) -> str:
         found = self.certificate
         choice = f"  {self.choice}\n" if self.choice else ""
+        message = f"  {self.message}\n" if self.message else ""
         return (
-            f"{self.solver}: {self.status} ({STATUS[self.status]})\n{choice}"
-            f"  {found.dual:.10g} ≤ f* ≤ {found.primal:.10g}, relative gap "
-            f"{found.relative_gap:.1e}\n"
+            f"{self.solver}: {self.status} ({STATUS[self.status]})\n{choice}{message}"
+            f"  relative gap {found.relative_gap:.1e}; {found.statement}\n"
             f"  {self.trace}"
         )
-
-
-def within(found: Certificate, tol: float) -> bool:
-    """Whether the relative gap is at most tol, up to rounding."""
-    return found.relative_gap <= tol * (1 + 1e-6) + 1e-15

@@ -72,8 +72,8 @@ class Path:
             {
                 "C": C,
                 "status": result.status,
-                "lower": result.certificate.dual,
-                "upper": result.certificate.primal,
+                "lower": result.certificate.lower,
+                "upper": result.certificate.upper,
                 "gap": result.relative_gap,
                 "active": int(np.sum(result.certificate.norms > 0)),
                 "seconds": result.trace.last("seconds"),

@@ -66,7 +66,10 @@ def test_a_right_answer_in_time(problem, solver):
     assert result.certificate.lower <= result.certificate.upper
     if result.status == "time_limit":  # a busy machine: it may go on, but must arrive
         result = solve(problem, solver, tol=tol, start=result, time_limit=15.0)
-    assert result.status == "converged", result
+    if result.status == "rounding":  # the computed gap is small, but not proved to be
+        assert result.relative_gap <= tol < result.certificate.width, result
+    else:
+        assert result.status == "converged", result
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from mklopt.solvers import Solver, machines, steps
 from mklopt.solvers.base import REGISTRY
 from mklopt.util import compiled as compiled_loops
 
-REPAIRED = "self._moved(self.problem.feasible(alpha))"  # what hides an infeasible α
+REPAIRED = "self._moved(exact_point(self.problem, alpha))"  # hides an infeasible α
 RAW = {"machine": [(REPAIRED, "self._moved(alpha)")]}
 SHOWN = "return Iterate(self.point, self.theta, info"
 

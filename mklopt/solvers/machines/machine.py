@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...certificates.certificate import Certificate
+from ...certificates.enclosure import exact_point
 from ...grams.stack import GramStack
 from ...problem import Problem
 from ..base import Array, Iterate
@@ -30,6 +31,8 @@ IDLE_ROUNDS = 10  # after so many rounds without progress a small gap is roundin
 MAX_FREE = 3000  # Newton steps are made on at most so many free coordinates
 # The moves of one solve, and the numbers that they may read: less than a second.
 FEWEST_MOVES, NUMBERS_AT_ONCE = 10_000, 100_000_000
+SHORTEST = 100  # a move takes as long as one that reads so many numbers
+NUMBERS_PER_STEP = 100_000  # as long as a Newton step takes on any few coordinates
 FIRST_TOLERANCE = 1e-3  # relative to ΣC V(0), before the first certificate
 
 
@@ -52,7 +55,12 @@ class Solution(NamedTuple):
 
 def most_moves(n: int) -> int:
     """The largest number of moves of one solve with n samples."""
-    return max(FEWEST_MOVES, NUMBERS_AT_ONCE // n)
+    return max(FEWEST_MOVES, NUMBERS_AT_ONCE // max(n, SHORTEST))
+
+
+def start_of_step(n: int) -> int:
+    """The moves that take as long as a Newton step on a few coordinates."""
+    return 1 + NUMBERS_PER_STEP // max(n, SHORTEST)
 
 
 @dataclass(frozen=True)
@@ -208,7 +216,7 @@ class Machine:
 
     def _solved(self, alpha: Array, gap: float, work: float) -> Array:
         self.gap, self.solves, self.work = gap, self.solves + 1, self.work + work
-        return self._moved(self.problem.feasible(alpha))
+        return self._moved(exact_point(self.problem, alpha))
 
     def adopt(self, alpha: Array, theta: Array) -> Array:
         """Continue from an α that was found in another way."""

@@ -27,9 +27,11 @@ import numpy as np
 import scipy.linalg
 
 from ...util.compiled import compiled
+from .linear import jittered_cholesky
 from .machine import Array, Machine
 
 MAX_NEWTON_STEPS = 30  # of one solve
+IDLE_WORK = 0.1  # of a solve with nothing to do: ten of them, and the solver yields
 MAX_EVALUATIONS = 20  # of one line search
 FLAT_SLOPE = 0.1  # a line search ends at this part of the first slope
 MAX_RISE = 1.0  # if β makes the primal value larger than this times the last: use f
@@ -53,7 +55,7 @@ class SmoothMachine(Machine):
         last, self.theta = self.K, theta
         self.K = self.problem.grams.combine(theta) if K is None else K
         if self.K is last and self.move is None and self.gap <= self.tol:
-            return self._solved(self.slope, self.gap, 0.0)
+            return self._solved(self.slope, self.gap, IDLE_WORK)
         before, f = self.primal, self.f
         if self.K is not last:
             self._factor = None
@@ -176,7 +178,13 @@ class SmoothMachine(Machine):
             self._room = np.empty(self.K.shape, kind)
         _system(self.K, R, self._room)
         options = {"overwrite_a": True, "check_finite": False}
-        self._factor = scipy.linalg.cho_factor(self._room.T, **options)
+        try:
+            self._factor = scipy.linalg.cho_factor(self._room.T, **options)
+        except np.linalg.LinAlgError:  # RKR is huge, and by rounding indefinite
+            system = R[:, None] * self.K * R + np.eye(len(R))
+            self._factor = jittered_cholesky(system)
+            if self._factor is None:
+                raise ArithmeticError("the kernel is too far from ⪰ 0") from None
 
     def _plain(self, force: Array) -> Array:
         """P force, without the condition of the bias."""

@@ -22,7 +22,7 @@ import numpy as np
 from ...formulations.losses.base import Quadratic
 from ...problem import Problem, quadratic_dual
 from .linear import bordered
-from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend
+from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend, start_of_step
 from .smo import smo
 
 ON_BOUND = 1e-7  # α_i this near to a bound counts as on it; relative to the largest |α|
@@ -114,7 +114,7 @@ class SMO:
             expensive = done >= FEWEST_STEPS and cost > self.turn
             if expensive or not 0 < len(which) <= MAX_FREE:
                 break
-            cost += 1 + len(which) ** 3 // (STEP_COST * n)
+            cost += start_of_step(n) + len(which) ** 3 // (STEP_COST * n)
             if not self._newton_step(which):
                 break
         return cost

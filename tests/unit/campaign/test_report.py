@@ -49,7 +49,8 @@ def rows(tmp_path_factory) -> list[Row]:
     found = list(job.run(1))
     bad = replace(found[0], id="bad", holds=False, reason=NASTY, solver="broken")
     proved = replace(found[1], id="proved", certificate="certificates/proved.cert")
-    more = [replace(found[2], id=f"more{i}", C=float(i + 2)) for i in range(150)]
+    none = replace(found[2], passes=None)  # as of a reference
+    more = [replace(none, id=f"more{i}", C=float(i + 2)) for i in range(150)]
     return [*found, bad, proved, *more]
 
 
@@ -62,23 +63,23 @@ def test_rows_cannot_end_the_element_that_holds_them(rows):
 def few(rows: list[Row]) -> list[Row]:
     """One solver with a failure, another with an error: numbers that are known."""
     one = replace(rows[0], solver="a", gap=1e-7, tol=1e-6, seconds=1.25, theorem=True,
-                  weight_error=None, certificate="x", holds=True)  # fmt: skip
-    two = replace(one, gap=2e-3, seconds=2.5, weight_error=0.5, certificate="",
+                  certificate="x", holds=True)  # fmt: skip
+    two = replace(one, gap=2e-3, seconds=2.5, certificate="",
                   holds=False, reason="a | <b>c</b>\nd", theorem=False)  # fmt: skip
-    none = replace(two, solver="b", gap=None, seconds=None, weight_error=0.0, tol=1e-3)
+    none = replace(two, solver="b", gap=None, seconds=None, tol=1e-3)
     return [none, one, two]
 
 
 def test_solvers_are_tallied_with_their_worst_numbers(rows):
     table = tally_table(few(rows))
     lines = markdown(table).splitlines()
-    heads = "solver holds fails worst-gap promised weights-off seconds longest"
+    heads = "solver holds fails worst-gap promised seconds longest"
     assert lines[0].strip("| ").split(" | ") == [
         *(head.replace("-", " ") for head in heads.split()),
         "certificates",
     ]
-    assert lines[2] == "| a | 1 | 1 | 2.0e-03 | 1.0e-06 | 5.0e-01 | 3.8 | 2.5 | 1 |"
-    assert lines[3] == "| b | 0 | 1 | – | 1.0e-03 | 0 | 0.0 | 0.0 | 0 |"
+    assert lines[2] == "| a | 1 | 1 | 2.0e-03 | 1.0e-06 | 3.8 | 2.5 | 1 |"
+    assert lines[3] == "| b | 0 | 1 | – | 1.0e-03 | 0.0 | 0.0 | 0 |"
     styles = [row.style for row in tally_table([*few(rows)[:2]]).rows]
     assert styles == [None, "bold red"]  # a holds, b fails
     assert [c.header for c in tally_table([], ["fails"]).columns] == ["solver", "fails"]
@@ -187,12 +188,12 @@ def test_columns_sort_both_ways(page, rows):
 
 @needs_browser
 def test_numbers_that_do_not_exist_come_last_both_ways(page, rows):
-    choose(page, "sort", "weight_error up")
-    known = sum(row.weight_error is not None for row in rows)
+    choose(page, "sort", "passes up")
+    known = sum(row.passes is not None for row in rows)
     assert 0 < known < 100
     for way in ("up", "down"):
-        choose(page, "sort", f"weight_error {way}")
-        shown = column(page, "weights off")
+        choose(page, "sort", f"passes {way}")
+        shown = column(page, "passes")
         assert "–" not in shown[:known] and set(shown[known:]) == {"–"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import Problem, certify
+from mklopt import GramStack, Problem, certify
 from mklopt.certificates.certificate import (
     best_shrink,
     dual_value,
@@ -20,6 +20,8 @@ from mklopt.formulations import (
 )
 from mklopt.reference.contract_problems import STORE, load, small_cells
 from tests.unit.certificates.samples import random_problem
+
+INF = float("inf")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -125,10 +127,47 @@ def test_saturated_multinomial_candidates_do_not_hang(size):
 
 
 def test_an_indefinite_kernel_shows_as_broken_duality():
-    K = np.array([[[1.0, 3.0], [3.0, 1.0]]])
-    problem = Problem(K, np.array([1.0, -1.0]), "hinge", LpNorm(2.0), C=10.0)
-    with pytest.raises(ValueError, match="weak duality fails"):
-        certify(problem, [10.0, -10.0], coefficients=[[-1.0, 1.0]])
+    grams = GramStack(np.eye(2)[None])
+    grams._store.P[0, 1] = 3.0  # given as such, it would have been refused
+    problem = Problem(grams, np.array([1.0, -1.0]), "hinge", LpNorm(2.0), C=10.0)
+    found = certify(problem, [10.0, -10.0], coefficients=[[-1.0, 1.0]])
+    assert (found.lower, found.upper) == (found.dual, found.primal) == (-INF, INF)
+    assert "weak duality fails" in found.enclosure.reason
+    assert found.enclosure.reason in str(found) and found.relative_gap == INF
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared", "multinomial"])
+@pytest.mark.parametrize("kind", ["weights", "coefficients"])
+def test_a_fresh_certificate_pays_for_its_enclosure_and_repeats_itself(loss, kind):
+    """The bounds cost no further pass; the point certified again is the same point."""
+    rng = np.random.default_rng(0)
+    problem = random_problem(5, "hinge", LpNorm(2.0), exact=False)
+    y = np.arange(12) % 3 if loss == "multinomial" else problem.y
+    problem = problem.with_(y=y, loss=loss)
+    for scale in 1.0, 1 - 2**-53, 1e-3, 1e-310:
+        alpha = scale * rng.choice([1.0, 1 - 2**-53, 0.3], size=problem.shape)
+        alpha = alpha if loss == "multinomial" else alpha * problem.y
+        shape = (3,) if kind == "weights" else (3, *problem.shape)
+        point = {kind: rng.uniform(size=shape)}
+        first = certify(problem, alpha, **point)
+        before = problem.grams.passes
+        assert first.lower <= first.upper
+        assert problem.grams.passes == before
+        again = certify(problem, first.alpha, **point)
+        np.testing.assert_array_equal(again.alpha, first.alpha)
+        assert (again.primal, again.dual) == (first.primal, first.dual)
+        assert again.enclosure[:2] == first.enclosure[:2]
+        np.testing.assert_array_equal(first.enclosure.alpha, first.alpha)
+
+
+def test_assumptions_are_printed_with_the_bounds():
+    problem = random_problem(4, formulation=LpNorm(2.0), exact=False)
+    early = str(certify(problem, 0.1 * problem.y, np.ones(3)))
+    assert "assuming the kernels are positive semi-definite" in early
+    assert "proved" not in early
+    problem.grams.verify_psd()
+    late = str(certify(problem, 0.1 * problem.y, np.ones(3)))
+    assert "\nproved: " in late and "assuming" not in late
 
 
 def test_values_are_their_formulas():
@@ -189,7 +228,7 @@ def test_remembered_products_give_the_same_bounds_for_fewer_passes():
     first = certify(problem, alpha, theta)
     problem.grams.quad(first.alpha), problem.grams.combine(theta)
     before = problem.grams.passes
-    again = certify(problem, alpha, theta, remembered=True)
+    again = certify(problem, first.alpha, theta, remembered=True)
     assert problem.grams.passes == before
     assert again.primal == pytest.approx(first.primal, rel=1e-13)
     assert again.dual == pytest.approx(first.dual, rel=1e-13)

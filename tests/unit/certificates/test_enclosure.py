@@ -2,117 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
+from mpmath import mpf
 
-from mklopt import Problem, certify
-from mklopt.certificates.enclosure import _Products, enclose, finite
+from mklopt import GramStack, Problem, certify
+from mklopt.certificates.enclosure import (
+    _Products,
+    _stretched,
+    _sum_above,
+    _value_above,
+    _value_below,
+    enclose,
+    finite,
+)
 from mklopt.formulations import (
     VSKL,
     BlockL1,
+    BlockNorm,
+    BlockPower,
+    Composite,
     ElasticNet,
+    FixedWeights,
     GroupLasso,
     LpNorm,
+    SparseBlockNorm,
     Tikhonov,
+    WeightedLpNorm,
     losses_by_name,
 )
 from mklopt.reference.contract_problems import load
+from mklopt.util.rounding import gamma, length_above
+from tests.unit.certificates.rationals import (
+    exact_dual,
+    exact_kernel,
+    exact_primal,
+    omega,
+    omega_conjugate,
+    rational,
+    value,
+)
 from tests.unit.certificates.samples import random_problem
 
-mpmath.mp.dps = 50
 INF = float("inf")
-
-
-def exact_dual(problem, alpha, shrink):
-    """The dual value at shrink·α with 50 digits, from textbook formulas."""
-    alpha = [mpmath.mpf(float(a)) * mpmath.mpf(shrink) for a in alpha]
-    C, y = mpmath.mpf(problem.C), [mpmath.mpf(float(v)) for v in problem.y]
-    norms = []
-    for K, delta in zip(problem.grams.dense(), problem.grams.shift):
-        K = mpmath.matrix(K.tolist())
-        column = mpmath.matrix(alpha)
-        quad = (column.T * K * column)[0] + mpmath.mpf(float(delta)) * mpmath.fsum(
-            a * a for a in alpha
-        )
-        norms.append(mpmath.sqrt(quad))
-    total = mpmath.mpf(0)
-    for a, label in zip(alpha, y):
-        t = a * label / C
-        if problem.loss.name == "hinge":
-            assert 0 <= t <= 1
-            total += C * t
-        elif problem.loss.name == "logistic":
-            assert 0 <= t <= 1
-            entropy = sum(x * mpmath.log(x) for x in (t, 1 - t) if x > 0)
-            total -= C * entropy
-        elif problem.loss.name == "squared":
-            total += a * label - a * a / (2 * C)
-    assert mpmath.fsum(alpha) == 0
-    return total - exact_conjugate(problem.formulation, norms)
-
-
-def exact_conjugate(formulation, v):
-    if isinstance(formulation, GroupLasso):
-        assert max(v) <= 1
-        return mpmath.mpf(0)
-    if isinstance(formulation, BlockL1):
-        return max(v) ** 2 / 2
-    if isinstance(formulation, LpNorm):
-        p = mpmath.mpf(formulation.p)
-        q = 2 * p / (p - 1)
-        return mpmath.fsum(x**q for x in v) ** (2 / q) / 2
-    if isinstance(formulation, ElasticNet):
-        rho = mpmath.mpf(formulation.l1_ratio)
-        return mpmath.fsum(max(x - rho, 0) ** 2 for x in v) / (2 * (1 - rho))
-    p = mpmath.mpf(formulation.p)
-    q = 2 * p / (p - 1)
-    return mpmath.fsum(x**q for x in v) ** (4 / q) / (16 * mpmath.mpf(formulation.mu))
-
-
-def exact_primal(problem, alpha, theta, bias):
-    alpha = mpmath.matrix([mpmath.mpf(float(a)) for a in alpha])
-    b, C = mpmath.mpf(bias), mpmath.mpf(problem.C)
-    f, u = [b] * len(problem.y), []
-    for K, delta, weight in zip(problem.grams.dense(), problem.grams.shift, theta):
-        w = mpmath.mpf(float(weight))
-        image = mpmath.matrix(K.tolist()) * alpha + mpmath.mpf(float(delta)) * alpha
-        u.append(w * mpmath.sqrt((alpha.T * image)[0]))
-        f = [x + w * z for x, z in zip(f, image)]
-    total = mpmath.mpf(0)
-    for x, label in zip(f, problem.y):
-        m = x * float(label)
-        if problem.loss.name == "hinge":
-            total += max(0, 1 - m)
-        elif problem.loss.name == "logistic":
-            total += mpmath.log(1 + mpmath.exp(-m))
-        else:
-            total += (x - float(label)) ** 2 / 2
-    return C * total + exact_value(problem.formulation, u)
-
-
-def exact_value(formulation, u):
-    if isinstance(formulation, GroupLasso):
-        return mpmath.fsum(u)
-    if isinstance(formulation, BlockL1):
-        return mpmath.fsum(u) ** 2 / 2
-    if isinstance(formulation, ElasticNet):
-        rho = mpmath.mpf(formulation.l1_ratio)
-        return rho * mpmath.fsum(u) + (1 - rho) / 2 * mpmath.fsum(x * x for x in u)
-    p = mpmath.mpf(formulation.p)
-    q = 2 * p / (p + 1)
-    N = mpmath.fsum(x**q for x in u) ** (1 / q)
-    if isinstance(formulation, LpNorm):
-        return N**2 / 2
-    mu = mpmath.mpf(formulation.mu)
-    return (
-        3
-        * mpmath.mpf(2) ** (mpmath.mpf(-4) / 3)
-        * mu ** (mpmath.mpf(1) / 3)
-        * N ** (mpmath.mpf(4) / 3)
-    )
+EPS = Fraction(2) ** -50  # for the roots that the test itself rounds
 
 
 FORMULATIONS = [
@@ -129,7 +65,7 @@ FORMULATIONS = [
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=repr)
 def test_the_enclosure_holds_in_exact_arithmetic(formulation, loss, exact):
-    """lower ≤ exact dual value and exact primal value ≤ upper, at 50 digits."""
+    """lower ≤ exact dual value and exact primal value ≤ upper, with no slack."""
     for seed in range(3):
         C = (0.1, 1.0, 100.0)[seed]
         problem = random_problem(seed, loss, formulation, C, exact=exact)
@@ -139,15 +75,10 @@ def test_the_enclosure_holds_in_exact_arithmetic(formulation, loss, exact):
         theta = rng.uniform(0, 0.2, size=3)
         certificate = certify(problem, candidate, theta)
         assert certificate.assumptions == []
-        domain = problem.loss.domain(problem.y)
-        alpha = domain.exact(certificate.alpha, problem.costs, True)
-        top = min(certificate.shrink, 1 - 1e-13) if certificate.shrink < 1 else 1.0
-        lower_point = exact_dual(problem, alpha, top * (1 - 1e-13 * (top < 1)))
-        assert certificate.lower <= lower_point + abs(lower_point) * 1e-12
-        assert certificate.lower <= certificate.upper
-        # The primal point is allowed to be the stretched one: never above by more.
-        upper_point = exact_primal(problem, alpha, theta, certificate.bias)
-        assert certificate.upper >= upper_point * (1 - mpmath.mpf(10) ** -12)
+        found = certificate.enclosure
+        assert found.lower <= exact_dual(problem, found.alpha, found.shrink)
+        point = exact_primal(problem, certificate, found.stretch, found.alpha)
+        assert found.lower <= point <= found.upper
         assert abs(certificate.upper - certificate.primal) <= 1e-10 * certificate.primal
         assert abs(certificate.dual - certificate.lower) <= 1e-9 * certificate.primal
 
@@ -176,15 +107,6 @@ def test_bounds_that_leave_float64_are_infinite_not_nan(theta):
         assert found.lower <= found.upper and not np.isnan(found.upper)
 
 
-def exact_kernel(grams, m):
-    """Kernel m in rational numbers: its entries, or the product of its factors."""
-    if grams.factors is None:
-        return [[Fraction(float(k)) for k in row] for row in grams.kernel(m)]
-    L = [[Fraction(float(x)) for x in row] for row in grams.factors[m]]
-    dot = lambda a, b: sum((x * y for x, y in zip(a, b)), Fraction(0))  # noqa: E731
-    return [[dot(a, b) for b in L] for a in L]
-
-
 @pytest.mark.parametrize("per_kernel", [False, True], ids=["weights", "coefficients"])
 @pytest.mark.parametrize("exact", [True, False], ids=["factors", "gram"])
 def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
@@ -200,13 +122,15 @@ def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
     KA = problem.grams.matvec(alpha) if B is None else problem.grams.apply(B)
     products = _Products(problem, A, KA, source)
     f, error, above = products.predictions(0.25)
-    bounds = products.roots * products.spread
+    bounds = products.roots * products.spread + 2.0**-1022
     exact_f = [Fraction(1, 4)] * 30
     happened = 0
     for m in range(3):
-        K = exact_kernel(problem.grams, m)
-        a = [Fraction(float(x)) for x in (alpha if B is None else B[m])]
         delta = Fraction(float(problem.grams.shift[m]))
+        K = exact_kernel(problem.grams, m)
+        for i, row in enumerate(K):
+            row[i] -= delta
+        a = [Fraction(float(x)) for x in (alpha if B is None else B[m])]
         weight = Fraction(1) if theta is None else Fraction(float(theta[m]))
         image = [sum((k * x for k, x in zip(row, a)), Fraction(0)) for row in K]
         for i, true in enumerate(image):
@@ -241,3 +165,263 @@ def test_the_dual_point_of_an_enclosure_is_exactly_feasible(loss):
     for column in columns:
         assert sum(map(Fraction, column.tolist()), Fraction(0)) == 0
     assert 0 <= found.shrink <= 1 <= found.stretch and found.lower <= found.upper
+
+
+RANGE = 10.0 ** np.array([0, 0, 0, 1, -1, 10, -10, 100, -100, 160, -160, 300, -300])
+
+
+def sizes(rng, *count):
+    """Numbers of every size that float64 has: of one size, or of many at once."""
+    many = rng.choice(RANGE, size=count if rng.random() < 0.5 else [1] * len(count))
+    return many * rng.uniform(0.5, 2.0, size=count)
+
+
+def any_formulation(rng, M):
+    p = float(rng.choice([1, 1.0001, 4 / 3, 2, 1e6, INF]))
+    groups = (tuple(range(M - 1)), (M - 1,))
+    make = [
+        GroupLasso,
+        BlockL1,
+        lambda: LpNorm(p),
+        lambda: BlockNorm(float(rng.choice([1.0001, 2**0.5, 3, INF]))),
+        lambda: ElasticNet(float(rng.choice([0, 0.3, 1, 1 - 2**-50, 1e-300]))),
+        lambda: Tikhonov(p, float(rng.choice([1.0, 1e100, 1e-100]))),
+        lambda: BlockPower(float(rng.choice([1, 1.0001, 1.5, 100]))),
+        lambda: WeightedLpNorm(p, sizes(rng, M)),
+        lambda: SparseBlockNorm(1.5, float(rng.choice([0, 0.1, 1e-300, 1e300]))),
+        lambda: VSKL(groups, float(rng.choice([1, 1.5, INF]))),
+        lambda: Composite(groups, 1.0, 1.5),
+        lambda: FixedWeights(sizes(rng, M) * rng.integers(0, 2, M)),
+    ]
+    return make[rng.integers(len(make))]()
+
+
+def any_loss(rng):
+    size = float(rng.choice([1.0, 0.1, 1e-300, 1e300]))
+    kind = rng.choice(sorted(losses_by_name()))
+    given = {"eps_insensitive": [size], "huber": [size], "quantile": [min(size, 0.7)]}
+    return losses_by_name()[kind](*given.get(kind, []))
+
+
+def any_problem(rng):
+    n, M = int(rng.integers(3, 6)), int(rng.integers(2, 5))
+    L = rng.normal(size=(M, n, 2)) * np.sqrt(sizes(rng, M))[:, None, None]
+    factored = rng.random() < 0.4
+    kind = str(rng.choice(["packed", "full"]))
+    K = None if factored else L @ L.transpose(0, 2, 1)
+    grams = GramStack.from_factors(list(L)) if K is None else GramStack(K, storage=kind)
+    loss, y = any_loss(rng), np.where(np.arange(n) % 2, 1.0, -1.0)
+    if loss.labels == "classes":
+        y = np.arange(n) % 3
+    elif loss.labels == "real":
+        y = y * sizes(rng, n)
+    y = np.ones(n) if loss.labels == "ones" else y
+    C = sizes(rng, n) if rng.random() < 0.8 else float(rng.choice([5e-324, 1.5e-323]))
+    bias = bool(rng.integers(2)) and loss.bias_allowed
+    return Problem(grams, y, loss, any_formulation(rng, M), C, bias)
+
+
+def any_point(rng, problem):
+    """A candidate of any size, with weights for which K is often about 1."""
+    M, shape = problem.grams.M, problem.shape
+    alpha = rng.normal(size=shape) * min(float(rng.choice(RANGE)), 1e299)
+    if rng.random() < 0.6:
+        alpha = 0.5 * problem.spread_costs * rng.choice([1.0, -1.0], size=shape)
+    if rng.random() < 0.3:
+        return alpha, {"coefficients": rng.normal(size=(M, *shape)) * sizes(rng)}
+    theta = rng.uniform(size=M) * rng.integers(0, 2, M)
+    top = np.max(problem.grams.diag(), axis=1) * np.max(np.abs(alpha), initial=1e-300)
+    return alpha, {"weights": np.minimum(theta / np.maximum(top, 1e-300), 1e300)}
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_bounds_are_true_over_the_whole_range_of_float64(part):
+    """No error, and each bound holds at its point with no slack, or has a reason."""
+    both = 0
+    for seed in range(60 * part, 60 * part + 60):
+        rng = np.random.default_rng(seed)
+        problem = any_problem(rng)
+        with np.errstate(all="ignore"):
+            alpha, point = any_point(rng, problem)
+        certificate = certify(problem, alpha, **point)
+        found = certificate.enclosure
+        proved = np.isfinite([found.lower, found.upper])
+        assert all(proved) == (found.reason == "") and str(certificate), seed
+        both += all(proved)
+        if proved[0]:
+            assert found.lower <= exact_dual(problem, found.alpha, found.shrink), seed
+        if proved[1]:
+            value = exact_primal(problem, certificate, found.stretch, found.alpha)
+            assert value <= found.upper, seed
+    assert both >= 30  # most have bounds
+
+
+# ---- every term of the error bounds is needed ----------------------------------------
+
+
+@dataclass(frozen=True)
+class OneKernel(GroupLasso):
+    """The group lasso of one kernel, which is not rounded."""
+
+    def rounding(self, M):
+        return 0.0
+
+
+def small(formulation, loss="hinge", C=1.0, n=2):
+    y = np.arange(n) % 3 if loss == "multiclass_hinge" else (-1.0) ** np.arange(n)
+    return Problem(np.eye(n)[None], y, loss, formulation, C)
+
+
+def test_the_last_sum_is_rounded_outwards():
+    """Next to Ω = 1 a loss of 1e-25 is lost in the sum, but it is in the bound."""
+    problem = small(OneKernel(), C=1e-25)
+    f, nothing = np.zeros((2, 1)), np.zeros((2, 1))
+    above = _value_above(problem, f, nothing, np.array([1.0]))
+    assert Fraction(above) >= 1 + 2 * Fraction(1e-25)
+    alpha = np.array([1e-25, -1e-25])
+    problem = problem.with_(formulation=FixedWeights((2.0,)), y=[1.0, -1.0])
+    below = _value_below(problem, -alpha, np.array([1.0]), 1.0)
+    assert below < -1
+
+
+@pytest.mark.parametrize("q", [1.07, 1.1, 1.13, 1.17, 1.3])
+@pytest.mark.parametrize("v", [30.0, 1e3, 1e10])
+def test_the_rounding_that_a_formulation_declares_is_in_the_bounds(q, v):
+    """(2v/q)^q* with a rounded q*, and N^(4/3) with a rounded 4/3."""
+    problem = small(BlockPower(q), C=1e-30)
+    below = _value_below(problem, np.zeros(2), np.array([v]), 1.0)
+    assert below <= -omega_conjugate(problem.formulation, [mpf(v)])
+    problem = small(Tikhonov(2.0, 1.0), C=1e-30)
+    u = 1.3 * v**20
+    zero = np.zeros((2, 1))
+    above = _value_above(problem, zero, zero, np.array([u]))
+    assert above >= omega(problem.formulation, [mpf(u)])
+
+
+@pytest.mark.parametrize("storage", ["packed", "full"])
+@pytest.mark.parametrize("per_kernel", [False, True])
+def test_norms_cover_the_worst_rounding_of_the_model(storage, per_kernel):
+    """K A is off by γ|K||A|, and its product with A by γ|A||KA| on top of that."""
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(2, 40, 5))
+    grams = GramStack(L @ L.transpose(0, 2, 1), storage=storage)
+    problem = Problem(grams, (-1.0) ** np.arange(40), "hinge", LpNorm(2.0))
+    A = rng.normal(size=(2, 40) if per_kernel else 40)
+    KA = grams.apply(A) if per_kernel else grams.matvec(A)
+    source = certify(problem, np.zeros(40), np.ones(2))
+    products = _Products(problem, A, KA, source)
+    for m, above in enumerate(products.norms_above):
+        a = rational(A[m] if per_kernel else A)
+        image = rational(KA[m])
+        root = [Fraction(x) for x in np.sqrt(np.diag(grams.kernel(m))).tolist()]
+        sums = sum(r * abs(x) for r, x in zip(root, a))
+        quad = sum(x * z for x, z in zip(a, image))
+        worst = quad + Fraction(gamma(grams.chain(40))) * sums**2 * (1 - EPS)
+        worst += Fraction(gamma(40)) * sum(abs(x * z) for x, z in zip(a, image))
+        assert Fraction(float(above)) ** 2 >= worst
+
+
+def test_the_sum_over_many_kernels_has_its_own_error():
+    """1 and many numbers below its last digit: the sum loses most of them."""
+    M = 2000
+    K = np.full((M, 1, 1), 0.9 * 2.0**-53)
+    K[0] = 1.0
+    problem = Problem(GramStack(K), [1.0], "squared", LpNorm(2.0), bias=False)
+    source = certify(problem, np.ones(1), np.ones(M))
+    products = _Products(problem, np.ones(1), problem.grams.matvec(np.ones(1)), source)
+    f, error, _ = products.predictions(0.0)
+    exact = sum(rational(K[:, 0, 0]), Fraction(0))
+    lost = abs(Fraction(float(f[0, 0])) - exact)
+    assert 5 * Fraction(2) ** -53 < lost <= Fraction(float(error[0, 0]))
+
+
+def test_an_error_of_predictions_counts_twice_for_several_classes():
+    """The worst case: the own class falls by the error, and every rival rises."""
+    problem = small(OneKernel(), "multiclass_hinge", n=4)
+    f, error = np.random.default_rng(0).normal(size=(2, 4, 3))
+    error = np.abs(error)
+    own = np.arange(3) == problem.y[:, None]
+    worst = f + np.where(own, -1, 1) * np.max(error, axis=1, keepdims=True)
+    total = sum((value(problem.loss, rational(g), y) for g, y in zip(worst, problem.y)))
+    assert _value_above(problem, f, error, np.array([0.0])) >= total
+
+
+def test_block_norms_are_rounded_upwards_before_the_penalty():
+    """s·v and θ·v are rounded: Ω* and Ω get what lies above."""
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        v, s = rng.uniform(1, 2), rng.uniform(0.5, 1)
+        problem = small(FixedOne(), C=1e-30)
+        below = _value_below(problem, np.zeros(2), np.array([v]), s)
+        assert Fraction(below) <= -Fraction(s) * Fraction(v)
+        grams = GramStack(np.full((1, 1, 1), 1.0))
+        problem = Problem(grams, [1.0], "squared", OneKernel(), bias=False)
+        source = certify(problem, [1.0], np.array([s]))
+        products = _Products(problem, np.array([v]), np.array([[v]]), source)
+        assert Fraction(products.predictions(0.0)[2][0]) >= Fraction(s) * Fraction(v)
+
+
+@dataclass(frozen=True)
+class FixedOne(GroupLasso):
+    """Ω*(v) = v without rounding, as if u were 1."""
+
+    def conjugate(self, v):
+        return float(v[0])
+
+    def feasible_scale(self, v):
+        return 1.0
+
+    def rounding(self, M):
+        return 0.0
+
+
+def test_negative_losses_are_rounded_upwards_too():
+    costs, values = np.array([1.1, 3.3]), np.array([-0.7, -1e-3])
+    exact = sum(a * b for a, b in zip(rational(costs), rational(values)))
+    assert Fraction(_sum_above(costs, values)) >= exact
+    assert Fraction(_sum_above(costs, -values)) >= -exact
+
+
+def test_shrinking_stays_inside_the_domain_of_the_dual_norm():
+    for seed in range(40):
+        problem = random_problem(seed, formulation=GroupLasso(), C=50.0, exact=False)
+        found = certify(problem, 40.0 * problem.y, np.ones(3)).enclosure
+        assert 0 < found.shrink < 1  # asserts inside that the norms are at most 1:
+        assert found.lower <= exact_dual(problem, found.alpha, found.shrink)
+
+
+def test_a_stretched_prediction_has_its_own_rounding():
+    """t·f is rounded: where f − y is all that matters, this is an error, too."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        f, t = rng.uniform(1, 2, size=(2, 1)), 1 + rng.uniform()
+        moved = _stretched(f, np.zeros((2, 1)), t)
+        for given, at, error in zip(f[:, 0], moved[0][:, 0], moved[1][:, 0]):
+            off = abs(Fraction(t) * Fraction(given) - Fraction(at))
+            assert off <= Fraction(error)
+
+
+def test_tiny_costs_do_not_lose_the_dual_point():
+    """With C of a few denormals s·α/C is off by half; s·(α/C) is not."""
+    unit = 2.0**-1074
+    problem = small(LpNorm(2.0), C=5 * unit)
+    alpha = np.array([3 * unit, -3 * unit]) * problem.y[0]
+    a = []
+
+    class Seen(type(problem.loss)):
+        def conjugate(self, slopes, y):
+            a.append(slopes)
+            return super().conjugate(slopes, y)
+
+    object.__setattr__(problem, "loss", Seen())
+    _value_below(problem, alpha, np.zeros(1), 0.5)
+    np.testing.assert_allclose(np.abs(a[0]), 0.3, rtol=1e-15)
+
+
+def test_the_length_of_a_vector_is_never_underestimated():
+    for size in 1e-320, 1e-200, 1.0, 1e200:
+        for seed in range(20):
+            x = size * np.random.default_rng(seed).normal(size=9)
+            square = sum((c * c for c in rational(x)), Fraction(0))
+            assert Fraction(length_above(x)) ** 2 >= square
+    assert length_above(np.zeros(3)) == 0.0 and length_above(np.array([INF])) == INF

@@ -104,7 +104,8 @@ def test_bounds_are_those_of_the_certificate():
     assert bounds == Bounds.of(model.result_)
     assert (bounds.lower, bounds.upper) == (found.lower, found.upper)
     assert bounds.relative_gap == found.relative_gap <= 1e-4
-    assert str(bounds).endswith("converged") and "≤ f* ≤" in str(bounds)
+    assert str(bounds).startswith("converged") and "≤ f* ≤" in str(bounds)
+    assert str(bounds).endswith(f"assuming {found.assumptions[0]}")
 
 
 def test_only_kernels_in_use_are_evaluated_at_prediction():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from mklopt import GramStack
-from mklopt.grams.psd import proved_shift, root
+from mklopt.grams.psd import indefinite, proved_shift, root
 
 rng = np.random.default_rng(7)
 
@@ -46,10 +47,65 @@ def test_the_proof_of_definiteness_is_true_in_exact_arithmetic():
     assert grams.proof == "Cholesky"
 
 
-def test_an_indefinite_kernel_is_refused():
-    K = np.array([[[1.0, 2.0], [2.0, 1.0]]])
+def test_an_indefinite_kernel_is_refused_by_the_proof():
     with pytest.raises(ValueError, match="kernel 0 is not positive semi-definite"):
-        GramStack(K).verify_psd()
+        proved_shift(np.array([[1.0, 2.0], [2.0, 1.0]]), "kernel 0")
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1.0, 1e300, 1.5e307])
+def test_a_kernel_of_any_size_is_proved(size):
+    K = size * (np.eye(5) + np.ones((5, 5)))
+    assert proved_shift(K, "kernel 0") == 0.0
+    low_rank = size * np.ones((5, 5))
+    shift = proved_shift(low_rank, "kernel 0")
+    assert 0 < shift <= 1e-12 * size + 5e-324
+    assert exact_min_pivot(low_rank, shift) >= 0
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        proved_shift(size * (np.ones((5, 5)) - 0.5 * np.eye(5)), "kernel 0")
+
+
+def sigmoid(n):
+    X = np.random.default_rng(n).normal(size=(n, 5))
+    return np.tanh(0.3 * X @ X.T + 0.5)
+
+
+def bad_pair(n):
+    K = np.eye(n)
+    K[0, -1] = K[-1, 0] = 1.01
+    return K
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("n", [5, 40, 400])
+@pytest.mark.parametrize("bad", [sigmoid, bad_pair])
+def test_a_stack_names_an_indefinite_kernel(bad, n, size):
+    """It says which one, and a value of zᵀKz that the kernel really has."""
+    K = np.stack([np.eye(n), np.ones((n, n)), size * bad(n), np.eye(n)])
+    for storage, dtype in (("packed", "float64"), ("full", "float64")):
+        with pytest.raises(ValueError, match="kernel 2 is not positive") as caught:
+            GramStack(K, storage=storage, dtype=dtype)
+        said = float(re.search(r"zᵀKz = (\S+) for a unit", str(caught.value))[1])
+        lowest = size * np.linalg.eigvalsh(bad(n))[0]
+        assert 1.001 * lowest <= said < 0 and "clip" in str(caught.value)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 400])
+@pytest.mark.parametrize("kind", [float, np.float32])
+def test_kernels_that_are_indefinite_by_rounding_pass(n, kind):
+    X = np.random.default_rng(n).normal(size=(n, 2))
+    near = np.exp(-1e-4 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
+    kernels = [near, np.ones((n, n)), X @ X.T, 0 * near, 1e-300 * near, 1e300 * near]
+    kernels = np.array(kernels[: 4 if kind is np.float32 else 6]).astype(kind)
+    assert n < 60 or np.linalg.eigvalsh(kernels[0].astype(float))[0] < 0
+    assert len(kernels) == GramStack(kernels).M
+    assert GramStack(kernels, dtype="float32" if kind is np.float32 else "float64")
+
+
+def test_what_is_not_a_negative_form_is_not_named():
+    store = GramStack(kernels(M=3, n=70, rank=5))._store
+    assert indefinite(store, 1e-6) == ""
+    store.P[1, store.starts[10]] = -1.0
+    assert "kernel 1 is" in indefinite(store, 1e-6)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.25])

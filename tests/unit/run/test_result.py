@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, Result, certify, solve
 from mklopt.formulations import LpNorm
-from mklopt.run.result import within
 from tests.problems import subset_gaussians
 
 K, Y = subset_gaussians(60, 6)
@@ -76,18 +77,16 @@ def test_decisions_on_new_points():
             found.decision(wrong)
 
 
-def test_within_allows_for_rounding_only():
-    found = BEST.certificate
-    gap = found.relative_gap
-    assert within(found, gap) and not within(found, 0.9 * gap - 1e-14)
-    assert within(found, gap * (1 - 1e-7))
-
-
-def test_the_weights_are_those_of_both_points():
-    """At a solution both agree; elsewhere they are a mean, three parts α."""
+def test_the_weights_are_those_of_the_certified_point():
     rough = solve(problem(), "analytic", tol=1e-1)
-    found, formulation = rough.certificate, LpNorm(4 / 3)
-    dual = formulation.dual_weights(np.sqrt(GRAMS.quad(found.alpha)))
-    primal = formulation.weights(found.norms)
-    assert np.max(np.abs(np.log(dual / primal))) > 1e-3
-    np.testing.assert_allclose(rough.weights, dual**0.75 * primal**0.25)
+    assert rough.point == "weights" and rough.weights is rough.certificate.weights
+    again = certify(problem(), dual=rough.dual, weights=rough.weights)
+    assert again.relative_gap == rough.relative_gap > 1e-6
+
+
+def test_weights_near_coefficients_are_shown_and_said_to_be():
+    found = BEST.certificate
+    B = np.random.default_rng(0).uniform(0.9, 1.1, size=(6, 60)) * found.expansion
+    other = replace(BEST, certificate=certify(problem(), found.alpha, coefficients=B))
+    assert other.point == "coefficients" and other.weights.shape == (6,)
+    assert certify(problem(), other.dual, other.weights).gap < other.certificate.gap

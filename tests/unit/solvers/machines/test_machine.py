@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
 
+import mklopt
 from mklopt import GramStack, Problem, certify
 from mklopt import formulations as F
 from mklopt.solvers.machines import machine as module
+from mklopt.solvers.machines import svm
 from mklopt.solvers.machines.factory import machine_for
 from mklopt.solvers.machines.machine import Free, Machine, Solution, ascend, most_moves
 from mklopt.solvers.steps.working_set import restricted
@@ -180,3 +183,34 @@ def test_the_base_class_solves_nothing():
     with pytest.raises(TypeError, match="solves nothing"):
         machine.solve(np.ones(40))
     assert machine.gap == math.inf
+
+
+def cpu_seconds(given, solver):
+    begun = time.process_time()
+    mklopt.solve(given, solver, tol=1e-12, time_limit=0.2)
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("seed, bias", [(2, True), (4, False)])
+def test_one_solve_takes_less_than_a_second_whatever_c_is(seed, bias):
+    """With C = 5e46 rounding forbids a gap of 0: the budget of moves ends the solve."""
+    X = np.random.default_rng(seed).normal(size=(8, 2))
+    near = np.exp(-np.sum((X[:, None] - X[None]) ** 2, axis=2))
+    y = np.where(np.arange(8) % 2, 1.0, -1.0)
+    kernel = X @ X.T + 0.3 * near
+    given = Problem(kernel[None], y, "hinge", F.BlockL1(), C=5e46, bias=bias)
+    begun = time.process_time()
+    found = svm.solve(given, kernel)
+    assert time.process_time() - begun < 1.0
+    assert found.gap > 0 and found.moves >= most_moves(8)
+
+
+def test_a_time_limit_holds_where_the_inner_problem_is_solved_already():
+    """A solve with nothing to do counts as work, so that the solver yields."""
+    x = np.random.default_rng(0).normal(size=11)
+    grams = GramStack(np.stack([np.outer(x, x), 1e-8 * np.eye(11)]))
+    y = np.where(np.arange(11) % 2, 1.0, -1.0)
+    form = F.VSKL(((0,), (1,)), math.inf)
+    given = Problem(grams, y, "logistic", form, C=1e-11, bias=False)
+    cpu_seconds(given.with_(C=1.0), "active")
+    assert cpu_seconds(given, "active") < 1.0
