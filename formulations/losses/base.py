@@ -79,6 +79,8 @@ class Loss:
         What y holds: numbers, −1/+1, only ones, or classes 0 … k−1.
     exact : bool
         Whether value and conjugate are closed forms, good to a few units of rounding.
+    relative_rounding : bool
+        Whether their errors are relative: then V has none where it is 0.
     listed : bool
         Whether it is offered to users by name.
     bias_allowed : bool
@@ -102,6 +104,7 @@ class Loss:
 
     labels: ClassVar[str] = "real"
     exact: ClassVar[bool] = False
+    relative_rounding: ClassVar[bool] = False
     listed: ClassVar[bool] = True
     bias_allowed: ClassVar[bool] = True
     smoothness: ClassVar[float | None] = None

@@ -22,6 +22,7 @@ class Hinge(Loss):
 
     labels: ClassVar[str] = "binary"
     exact: ClassVar[bool] = True
+    relative_rounding: ClassVar[bool] = True  # y f is exact, and 1 − y f rounded once
     compiled: ClassVar[tuple[str, ...]] = ("hinge",)
 
     def expression(self, f: Any, y: Array) -> Any:

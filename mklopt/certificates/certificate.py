@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..problem import Problem
-from ..util.arrays import real_array
+from ..util.arrays import NotFinite, real_array
 from ..util.rounding import U, interval
 from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
 
@@ -347,7 +347,7 @@ def _checked(given: Any, shape: tuple, name: str, nonneg: bool = False) -> Array
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
     if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} has NaN or infinite entries; give finite candidates")
+        raise NotFinite(f"{name} has NaN or infinite entries; give finite candidates")
     if nonneg and np.any(array < 0):
         raise ValueError(f"{name} has negative entries; kernel weights are ≥ 0")
     return array

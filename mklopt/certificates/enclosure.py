@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..formulations import Loss
+from ..formulations import Formulation, Loss
 from ..formulations.derive.epigraph import DerivationError
 from ..formulations.losses.domains import Projected
 from ..problem import Problem
@@ -194,7 +194,7 @@ class _Products:
             error += 8 * U * np.abs(f)
         u = theta * self.norms_above * (1 + 4 * U)
         u += TINY * ((theta > 0) & (self.norms_above > 0))
-        return f, error * ERROR_MARGIN, u
+        return f, error * ERROR_MARGIN + 4 * U * np.abs(f), u
 
 
 def _raised(norms: Array, where: Array) -> Array:
@@ -220,12 +220,12 @@ def _value_below(problem: Problem, alpha: Array, v: Array, s: float) -> float:
     slack = formulation.rounding(problem.grams.M) * U
     penalty = formulation.conjugate(_raised(s * v * (1 + 4 * U), v))
     penalty += slack * abs(penalty)
-    penalty += LEAST**2
+    penalty += LEAST**2 + _absolute_error(formulation)
     a = -s * (alpha / problem.spread_costs)  # s·α underflows if C is tiny, α/C not
     conjugates = loss.conjugate(a, problem.y)
     k, y = (1, problem.y) if a.ndim == 1 else (a.shape[1], problem.y[:, None])
     size = np.abs(a * y).reshape(len(a), -1).sum(axis=1)
-    conjugates = conjugates + _loss_rounding(loss) * (k + np.abs(conjugates) + size)
+    conjugates = conjugates + _loss_rounding(loss, conjugates, k + size)
     value = -_sum_above(problem.costs, conjugates) - penalty
     return value - 4 * U * abs(value) - TINY
 
@@ -262,18 +262,28 @@ def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
     if len(problem.shape) == 1:
         f, error = f[:, 0], error[:, 0]
         values = np.maximum(loss.value(f - error, y), loss.value(f + error, y))
-        size = np.abs(f)
+        size = 1 + np.abs(f) + np.abs(y)
     else:  # ‖∂V‖_1 ≤ 2: these dual variables are e_y − probabilities
         values = loss.value(f, y) + 2 * np.max(error, axis=1)
-        size = np.max(np.abs(f), axis=1)
-    values = values + _loss_rounding(loss) * (1 + np.abs(values) + size + np.abs(y))
+        size = 1 + np.max(np.abs(f), axis=1) + np.abs(y)
+    values = values + _loss_rounding(loss, values, size)
     penalty = formulation.value(_raised(u, u))
     penalty += formulation.rounding(problem.grams.M) * U * abs(penalty)
-    penalty += LEAST**2
+    penalty += LEAST**2 + _absolute_error(formulation)
     value = _sum_above(problem.costs, values) + penalty
     return value + 4 * U * abs(value) + TINY
 
 
-def _loss_rounding(loss: Loss) -> float:
-    """Error of V and V* relative to the numbers they are computed from."""
-    return 64 * U if loss.exact else 1e-9  # of a declared loss, a solver's tolerance
+def _loss_rounding(loss: Loss, values: Array, size: Array) -> Array:
+    """Bounds of the errors of V or V*; size: the numbers that they are computed from.
+
+    The hinge has no error where it is 0. A declared loss has that of a solver.
+    """
+    if not loss.exact:
+        return 1e-9 * (np.abs(values) + size)
+    return 64 * U * (np.abs(values) + (0.0 if loss.relative_rounding else size))
+
+
+def _absolute_error(formulation: Formulation) -> float:
+    """What is added to the relative error of Ω and Ω*: the tolerance of a solver."""
+    return 0.0 if formulation.exact else 1e-8

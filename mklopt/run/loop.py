@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify, relative
+from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
@@ -35,6 +36,7 @@ PATIENCE = 200  # certified iterates, or half of all if these are more, in which
 PROGRESS = 0.999  # … the gap must fall to this part of its value
 GROWTH = 1.25  # stochastic solvers: the ratio of the numbers of two certified iterates
 ACTIVE_SHARE = 1e-6  # of the largest weight: a kernel with more is active
+NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, DerivationError)  # errors
 EXTRA = 0.25  # more iterates, at most, until weights meet tol where coefficients do …
 EXTRA_AT_LEAST = 5  # … or this many; they are tried …
 RETRY = 0.3  # … when the gap has fallen to this part of its value at the last try
@@ -99,7 +101,7 @@ class Run:
                 return False
             self.certificate = certify_iterate(self.problem, iterate)
         except Exception as error:
-            if self.best.single is None:
+            if self.best.single is None and not isinstance(error, NUMERICAL):
                 raise
             self.status, self.message = "failed", f"{type(error).__name__}: {error}"
             return False

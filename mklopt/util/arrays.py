@@ -7,6 +7,10 @@ import numpy as np
 Array = np.ndarray
 
 
+class NotFinite(ValueError, ArithmeticError):
+    """NaN or an infinite number where a finite one is needed."""
+
+
 def finite_matrix(given: Any, name: str, rows: int | None = None) -> Array:
     """A new (n, d) matrix of finite float64 numbers, with so many rows if they count.
 
