@@ -267,6 +267,14 @@ class OneKernel(GroupLasso):
         return 0.0
 
 
+@dataclass(frozen=True)
+class LessOne(OneKernel):
+    """Ω(u) = u − 1."""
+
+    def conjugate(self, v):
+        return 1.0 if v[0] <= 1 else INF
+
+
 def small(formulation, loss="hinge", C=1.0, n=2):
     y = np.arange(n) % 3 if loss == "multiclass_hinge" else (-1.0) ** np.arange(n)
     return Problem(np.eye(n)[None], y, loss, formulation, C)
@@ -278,10 +286,9 @@ def test_the_last_sum_is_rounded_outwards():
     f, nothing = np.zeros((2, 1)), np.zeros((2, 1))
     above = _value_above(problem, f, nothing, np.array([1.0]))
     assert Fraction(above) >= 1 + 2 * Fraction(1e-25)
-    alpha = np.array([1e-25, -1e-25])
-    problem = problem.with_(formulation=FixedWeights((2.0,)), y=[1.0, -1.0])
-    below = _value_below(problem, -alpha, np.array([1.0]), 1.0)
-    assert below < -1
+    problem = small(LessOne(), "squared", C=1e-25)
+    below = _value_below(problem, -1e-25 * problem.y, np.zeros(1), 1.0)
+    assert Fraction(below) <= -1 - 3 * Fraction(1e-25)  # V* = ½ + 1 at slope y
 
 
 @pytest.mark.parametrize("q", [1.07, 1.1, 1.13, 1.17, 1.3])
