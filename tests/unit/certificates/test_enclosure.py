@@ -432,3 +432,14 @@ def test_the_length_of_a_vector_is_never_underestimated():
             square = sum((c * c for c in rational(x)), Fraction(0))
             assert Fraction(length_above(x)) ** 2 >= square
     assert length_above(np.zeros(3)) == 0.0 and length_above(np.array([INF])) == INF
+
+
+def test_squares_of_tiny_norms_are_not_lost_under_huge_parameters():
+    """½θv² with v² = 0 in float64: Ω* increases, so that a larger v covers it."""
+    problem = small(FixedWeights((1e300,)), C=1e-60)
+    below = _value_below(problem, np.zeros(2), np.array([1e-170]), 1.0)
+    assert below <= -omega_conjugate(problem.formulation, [mpf(1e-170)])
+    problem = small(FixedWeights((1e-300,)), C=1e-60)
+    zero = np.zeros((2, 1))
+    above = _value_above(problem, zero, zero, np.array([1e-170]))
+    assert above >= omega(problem.formulation, [mpf(1e-170)])
