@@ -267,6 +267,14 @@ class OneKernel(GroupLasso):
         return 0.0
 
 
+@dataclass(frozen=True)
+class LessOne(OneKernel):
+    """Ω(u) = u − 1."""
+
+    def conjugate(self, v):
+        return 1.0 if v[0] <= 1 else INF
+
+
 def small(formulation, loss="hinge", C=1.0, n=2):
     y = np.arange(n) % 3 if loss == "multiclass_hinge" else (-1.0) ** np.arange(n)
     return Problem(np.eye(n)[None], y, loss, formulation, C)
@@ -278,10 +286,9 @@ def test_the_last_sum_is_rounded_outwards():
     f, nothing = np.zeros((2, 1)), np.zeros((2, 1))
     above = _value_above(problem, f, nothing, np.array([1.0]))
     assert Fraction(above) >= 1 + 2 * Fraction(1e-25)
-    alpha = np.array([1e-25, -1e-25])
-    problem = problem.with_(formulation=FixedWeights((2.0,)), y=[1.0, -1.0])
-    below = _value_below(problem, -alpha, np.array([1.0]), 1.0)
-    assert below < -1
+    problem = small(LessOne(), "squared", C=1e-25)
+    below = _value_below(problem, -1e-25 * problem.y, np.zeros(1), 1.0)
+    assert Fraction(below) <= -1 - 3 * Fraction(1e-25)  # V* = ½ + 1 at slope y
 
 
 @pytest.mark.parametrize("q", [1.07, 1.1, 1.13, 1.17, 1.3])
@@ -425,3 +432,14 @@ def test_the_length_of_a_vector_is_never_underestimated():
             square = sum((c * c for c in rational(x)), Fraction(0))
             assert Fraction(length_above(x)) ** 2 >= square
     assert length_above(np.zeros(3)) == 0.0 and length_above(np.array([INF])) == INF
+
+
+def test_squares_of_tiny_norms_are_not_lost_under_huge_parameters():
+    """½θv² with v² = 0 in float64: Ω* increases, so that a larger v covers it."""
+    problem = small(FixedWeights((1e300,)), C=1e-60)
+    below = _value_below(problem, np.zeros(2), np.array([1e-170]), 1.0)
+    assert below <= -omega_conjugate(problem.formulation, [mpf(1e-170)])
+    problem = small(FixedWeights((1e-300,)), C=1e-60)
+    zero = np.zeros((2, 1))
+    above = _value_above(problem, zero, zero, np.array([1e-170]))
+    assert above >= omega(problem.formulation, [mpf(1e-170)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -242,3 +243,14 @@ def test_the_type_of_stored_numbers(dtype):
     stack = GramStack(np.eye(3)[None], storage="full", dtype=dtype)
     assert stack.dtype == dtype and stack.dense().dtype == float
     assert GramStack.from_factors([np.eye(3)]).dtype == float
+
+
+def test_roots_of_diagonals_are_rounded_upwards():
+    """K_ii = Σ L² is rounded, and its root is, too."""
+    L = np.random.default_rng(0).normal(size=(60, 7))
+    grams = GramStack.from_factors([L, 1e-160 * L])
+    roots = grams.root_diag(np.zeros(2))
+    for factor, above in zip(grams.factors, roots):
+        for row, r in zip(factor, above):
+            exact = sum((Fraction(float(x)) ** 2 for x in row), Fraction(0))
+            assert Fraction(float(r)) ** 2 >= exact

@@ -108,3 +108,41 @@ def test_whole_means_all_kernels_in_float64():
     assert filled(K, "full").whole(np.arange(2))
     assert not filled(K, "full").whole(np.array([0]))
     assert not filled(K, "full", np.float32).whole(np.arange(2))
+
+
+@pytest.mark.parametrize("storage", ["packed", "full"])
+@pytest.mark.parametrize("n", [3, 70])
+def test_what_is_stored_is_the_mean_of_both_triangles(storage, n):
+    """Entries that differ by rounding: neither triangle alone is the kernel."""
+    K = kernels(M=2, n=n) + np.eye(n)
+    K[:, 0, 1:] *= 1 + 2.0**-40
+    assert np.any(K.transpose(0, 2, 1) != K)
+    store = filled(K, storage)
+    mean = 0.5 * K + 0.5 * K.transpose(0, 2, 1)
+    for m in range(2):
+        np.testing.assert_array_equal(store.kernel(m), mean[m])
+        np.testing.assert_array_equal(store.triangle(m), mean[m][np.triu_indices(n)])
+
+
+@pytest.mark.parametrize("storage", ["packed", "full"])
+def test_the_screen_sees_minors_and_lanczos_matrices_of_some_samples(storage):
+    K = kernels(M=3, n=20)
+    K[1, 4, 8] = K[1, 8, 4] = 2 * np.sqrt(K[1, 4, 4] * K[1, 8, 8])
+    store, which = filled(K, storage), np.array([0, 4, 8, 15], dtype=np.int64)
+    scale, minors, T = store.screen(which, np.ones(4), 4)
+    for m in range(3):
+        part = K[m][np.ix_(which, which)]
+        assert scale[m] == np.max(np.abs(part))
+        values = np.linalg.eigvalsh(part)
+        np.testing.assert_allclose(np.linalg.eigvalsh(T[m] * scale[m]), values, 1e-9)
+    pair = np.linalg.eigvalsh(K[1][np.ix_([4, 8], [4, 8])])[0]
+    np.testing.assert_allclose(minors * scale, [0, pair, 0], atol=1e-12)
+
+
+def test_the_chain_counts_every_addition_of_a_product():
+    """Of few terms each is added once; of many, once in its tile and once per tile."""
+    few = filled(kernels(n=5), "packed")
+    assert few.chain(3) >= 3 and few.chain(5) >= 5
+    many = Triangles(1000, 1, "packed", float)
+    assert many.chain(1000) >= 32 + 64 + 1000 // 32 + 1000 // 64
+    assert Factors(factors()).chain(8) >= 8 + 4
