@@ -15,7 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..certificates.checker import Refused, check
+from ..certificates.checker import check
+from ..certificates.portable import proved_problem
+from ..certificates.reading import read
 from ..judge.verdict import ROUNDING
 from ..reference.contract_problems import Cell
 from ..run.result import Result
@@ -47,7 +49,7 @@ class Audit:
         """For each row the list of what is wrong with it, which should be empty."""
         for row in self.rows:
             found = [*self._of_numbers(row), *self._of_certificate(row)]
-            yield [f"{row.solver} on {row.cell}: {what}" for what in found]
+            yield [_one_line(f"{row.solver} on {row.cell}: {what}") for what in found]
 
     def _of_numbers(self, row: Row) -> Iterator[str]:
         cell = self.cells.get(row.cell)
@@ -77,12 +79,20 @@ class Audit:
         if not row.certificate:
             return
         try:
-            proved = check((self.folder / row.certificate).read_bytes())
-        except (OSError, Refused) as error:
+            proved = check(read(self.folder / row.certificate))
+        except (OSError, ValueError) as error:
             yield f"{row.certificate} proves nothing ({error})"
             return
         if (proved["lower"], proved["upper"]) != (row.lower, row.upper):
             yield f"{row.certificate} proves other bounds than those of the row"
+        cell = self.cells.get(row.cell)
+        if cell and proved["problem"] != proved_problem(cell.problem()).digest():
+            yield f"{row.certificate} is of another problem than the row"
+
+
+def _one_line(text: str) -> str:
+    """Text with whatever could move a cursor or begin a line written as an escape."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _same(row: Row, name: str, stated: Any, again: Any) -> bool:

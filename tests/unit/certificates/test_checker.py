@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import hashlib
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mklopt.certificates import checker, portable
+from mklopt.certificates import checker, portable, reading
 from mklopt.certificates.checker import Refused, check
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
 from tests.unit.certificates.samples import written
@@ -25,6 +26,11 @@ LOSSES = ("hinge", "logistic", "squared", "eps_insensitive")
 
 def claim_of(content):
     return json.loads(content.partition(b"\n")[2])
+
+
+def sealed(body):
+    """An honest hash around any bytes."""
+    return reading.FORMAT + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
 def reseal(claim):
@@ -244,10 +250,8 @@ def test_what_is_no_certificate_is_refused(content):
 
 
 def test_deep_nesting_is_refused():
-    body = b"[" * 100_000
-    head = checker.FORMAT + checker.hashlib.sha256(body).hexdigest().encode()
     with pytest.raises(Refused, match="well-formed"):
-        check(head + b"\n" + body)
+        check(sealed(b"[" * 100_000))
 
 
 def test_the_checker_needs_nothing_but_python(tmp_path):

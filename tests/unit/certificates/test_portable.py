@@ -11,7 +11,8 @@ import pytest
 
 import mklopt
 from mklopt.certificates import portable
-from mklopt.certificates.checker import FORMAT, check
+from mklopt.certificates.checker import check
+from mklopt.certificates.reading import FORMAT
 from mklopt.formulations import VSKL, BlockL1, ElasticNet, GroupLasso, LpNorm
 from tests.unit.certificates.samples import solved, stack, written
 
