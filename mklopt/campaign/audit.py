@@ -29,6 +29,7 @@ from .problems import problems_by_name
 NOT_COMPUTED = {"id", "code", "reason", "certificate"}
 VALUES = {"primal", "dual", "lower", "upper", "reference_lower", "reference_upper"}
 ALLOWED = {"weight_error": 1e-8}  # a power of numbers that are rounded
+MAX_LEDGER = 1 << 28  # bytes; a row takes some thousands
 SOLVED_ANEW = {"reference_lower", "reference_upper", "above", "below"}
 
 
@@ -36,9 +37,11 @@ class Audit:
     """The rows of a folder, and the problems that they speak of."""
 
     def __init__(self, folder: Path, files: Iterable[str] = ()):
-        if not (folder / "rows.jsonl").is_file():
+        rows = folder / "rows.jsonl"
+        if not rows.is_file() or rows.stat().st_size > MAX_LEDGER:
             raise ValueError(
-                f"{folder} has no rows.jsonl; give a folder that mklopt certify wrote"
+                f"{folder} has no rows.jsonl of at most {MAX_LEDGER} bytes; give a "
+                "folder that mklopt certify wrote"
             )
         self.folder, self.cells = folder, problems_by_name(files)
         known = Ledger(folder / "rows.jsonl").rows.values()
@@ -65,6 +68,9 @@ class Audit:
         kind = ReferenceRun if row.solver == REFERENCE else Run
         run = kind(row.solver, cell, row.tol, 0.0, self.folder.absolute())
         path = point_of(self.folder, row.id if row.id.isalnum() else "none")
+        if not path.is_file():
+            yield "its point cannot be read (there is no such file)"
+            return
         try:
             again = asdict(run.rated(Result.load(path, cell.problem())))
         except (OSError, ValueError) as error:
