@@ -25,6 +25,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from operator import mul
 from typing import Any
 
 import mpmath
@@ -135,7 +136,7 @@ class Judge:
             d = len(given) // n
             assert d * n == len(given) > 0
             rows = [given[i * d : i * d + d] for i in range(n)]
-            K = [[sum(a * b for a, b in zip(p, q)) for q in rows] for p in rows]
+            K = [[Fraction(sum(map(mul, p, q))) for q in rows] for p in rows]
         else:
             assert len(given) == n * (n + 1) // 2
             entries, K = iter(given), [[Fraction(0)] * n for _ in range(n)]
@@ -327,7 +328,7 @@ def complaint(content: bytes, found: dict[str, Any]) -> str:
 
 # ---- forgers ---------------------------------------------------------------------
 
-ODD = (
+ODD: tuple[Any, ...] = (
     None, True, False, "", "x", [], {}, [[]], 0, 1, -1, 2, 0.5, -0.0, 1e308, 5e-324,
     10**50, 10**400, -(10**20), 1 << 2201, math.inf, -math.inf, math.nan, "AAAA", 1e-9,
     "proved: 0 ≤ f* ≤ 0\n", "\x1b[2K",

@@ -227,8 +227,8 @@ def test_entries_are_counted_before_they_are_read():
 def test_forms():
     form = {"a": [[reading.WHOLE]], "b": reading.NUMBER}
     assert reading.fits({"a": [[1], []], "b": 0.5}, form)
-    for wrong in ({"a": [[1.0]], "b": 1}, {"a": [1], "b": 1}, {"a": []}, [], "a"):
-        assert not reading.fits(wrong, form)
+    others: tuple = ({"a": [[1.0]], "b": 1}, {"a": [1], "b": 1}, {"a": []}, [], "a")
+    assert not any(reading.fits(wrong, form) for wrong in others)
     assert not reading.fits({"a": [], "b": 1, "c": 1}, form)
 
 
