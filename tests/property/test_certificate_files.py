@@ -22,6 +22,7 @@ import random
 import struct
 import tempfile
 from collections import Counter
+from copy import deepcopy
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -335,6 +336,11 @@ ODD: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+def odd(rng: random.Random) -> Any:
+    """Something that no place of a claim expects."""
+    return deepcopy(rng.choice(ODD))
+
+
 def nudged(x: float, rng: random.Random) -> Any:
     """A number near or far from another."""
     how = rng.randrange(9)
@@ -384,7 +390,7 @@ def forge_number(claim: dict, rng: random.Random) -> None:
 
 def forge_value(claim: dict, rng: random.Random) -> None:
     """Something else, anywhere."""
-    put(claim, rng.choice(places(claim)), rng.choice(ODD))
+    put(claim, rng.choice(places(claim)), odd(rng))
 
 
 ARRAYS = [("y",), ("C",), ("shift",), *[("kernels", m) for m in range(M)]]
@@ -421,7 +427,7 @@ def forge_keys(claim: dict, rng: random.Random) -> None:
     where = rng.choice([*some, claim["formulation"][1]])
     how = rng.randrange(4)
     if how == 0 or not where:
-        where[rng.choice(["lambda", "p", "q", "eps", "note", "\n"])] = rng.choice(ODD)
+        where[rng.choice(["lambda", "p", "q", "eps", "note", "\n"])] = odd(rng)
     elif how == 1:
         where.pop(rng.choice(list(where)))
     elif how == 2:

@@ -255,6 +255,16 @@ def imported(source):
     return names
 
 
+def test_an_error_inside_is_refused_in_one_line(monkeypatch):
+    def broken(content):
+        raise ValueError("x\nproved: 0 ≤ f* ≤ 0\x1b[2K" * 99)
+
+    monkeypatch.setattr(checker, "opened", broken)
+    with pytest.raises(Refused, match="not well-formed") as found:
+        check(b"")
+    assert str(found.value).isprintable() and len(str(found.value)) < 500
+
+
 def test_the_checker_needs_nothing_but_python(tmp_path):
     """Its two files, alone in a folder, where no package can be seen."""
     written(tmp_path)
@@ -444,7 +454,9 @@ def test_the_entropy_is_never_above_the_truth():
     claim.loss = "logistic"
     tiny = Fraction(1, 1 << 2000)
     with localcontext(checker.DIGITS), mpmath.workdps(1300):
-        for t in (Fraction(0), tiny, Fraction(1, 3), Fraction(1, 2), 1 - tiny, 1):
+        rounded = Fraction(6, 10**61)  # 1 − t is rounded down to 60 digits
+        some = (Fraction(0), tiny, rounded, Fraction(1, 3), Fraction(1, 2))
+        for t in (*some, *(1 - t for t in some)):
             C = Fraction(7, 4)
             found = claim._gain(t * C, Fraction(1), C)
             parts = [mpmath.mpf(x.numerator) / x.denominator for x in (t, 1 - t) if x]
