@@ -15,7 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..certificates.checker import Refused, check
+from ..certificates.checker import check
+from ..certificates.portable import proved_problem
+from ..certificates.reading import read
 from ..judge.verdict import ROUNDING
 from ..reference.contract_problems import Cell
 from ..run.result import Result
@@ -26,6 +28,7 @@ from .problems import problems_by_name
 
 NOT_COMPUTED = {"id", "code", "reason", "certificate"}
 VALUES = {"primal", "dual", "lower", "upper", "reference_lower", "reference_upper"}
+MAX_LEDGER = 1 << 28  # bytes; a row takes some thousands
 SOLVED_ANEW = {"reference_lower", "reference_upper", "above", "below"}
 
 
@@ -33,9 +36,11 @@ class Audit:
     """The rows of a folder, and the problems that they speak of."""
 
     def __init__(self, folder: Path, files: Iterable[str] = ()):
-        if not (folder / "rows.jsonl").is_file():
+        rows = folder / "rows.jsonl"
+        if not rows.is_file() or rows.stat().st_size > MAX_LEDGER:
             raise ValueError(
-                f"{folder} has no rows.jsonl; give a folder that mklopt certify wrote"
+                f"{folder} has no rows.jsonl of at most {MAX_LEDGER} bytes; give a "
+                "folder that mklopt certify wrote"
             )
         self.folder, self.cells = folder, problems_by_name(files)
         known = Ledger(folder / "rows.jsonl").rows.values()
@@ -46,7 +51,7 @@ class Audit:
         """For each row the list of what is wrong with it, which should be empty."""
         for row in self.rows:
             found = [*self._of_numbers(row), *self._of_certificate(row)]
-            yield [f"{row.solver} on {row.cell}: {what}" for what in found]
+            yield [_one_line(f"{row.solver} on {row.cell}: {what}") for what in found]
 
     def _of_numbers(self, row: Row) -> Iterator[str]:
         cell = self.cells.get(row.cell)
@@ -62,6 +67,9 @@ class Audit:
         kind = ReferenceRun if row.solver == REFERENCE else Run
         run = kind(row.solver, cell, row.tol, 0.0, self.folder.absolute())
         path = point_of(self.folder, row.id if row.id.isalnum() else "none")
+        if not path.is_file():
+            yield "its point cannot be read (there is no such file)"
+            return
         try:
             again = asdict(run.rated(Result.load(path, cell.problem())))
         except (OSError, ValueError) as error:
@@ -76,12 +84,20 @@ class Audit:
         if not row.certificate:
             return
         try:
-            proved = check((self.folder / row.certificate).read_bytes())
-        except (OSError, Refused) as error:
+            proved = check(read(self.folder / row.certificate))
+        except (OSError, ValueError) as error:
             yield f"{row.certificate} proves nothing ({error})"
             return
         if (proved["lower"], proved["upper"]) != (row.lower, row.upper):
             yield f"{row.certificate} proves other bounds than those of the row"
+        cell = self.cells.get(row.cell)
+        if cell and proved["problem"] != proved_problem(cell.problem()).digest():
+            yield f"{row.certificate} is of another problem than the row"
+
+
+def _one_line(text: str) -> str:
+    """Text with whatever could move a cursor or begin a line written as an escape."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _same(row: Row, name: str, stated: Any, again: Any) -> bool:

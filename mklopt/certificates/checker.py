@@ -1,4 +1,4 @@
-"""Check a certificate file in exact arithmetic. This file needs Python, nothing else.
+"""Check a certificate file in exact arithmetic. It needs Python and reading.py alone.
 
 `python checker.py FILE`: the file claims lower ≤ f* ≤ upper for kernels K_m + δ_m I and
 
@@ -14,71 +14,41 @@ read as the rational numbers they are. What is proved here:
 Sums and products are exact. Roots, powers and logarithms come from `decimal`, correct
 to 60 digits; bounds are then moved outward by 1e-30 of the sum of all magnitudes.
 
-Losses: `_value`. Formulations: GroupLasso Σu, with Ω* = 0 for max v ≤ 1; all others
-½‖(Σ_{k∈j} u_k)_j‖_r², with Ω* = ½‖(max_{k∈j} v_k)_j‖² in the dual norm 1/r + 1/r* = 1:
-BlockL1 one group, r = 2; LpNorm(p) single kernels, r = 2p/(p+1), p as the nearest
-fraction of a denominator up to 1000; VSKL(q) r = 2q.
+Losses: `_value`. Formulations, from reading.py: GroupLasso Σu, with Ω* = 0 for
+max v ≤ 1; all others ½‖(Σ_{k∈j} u_k)_j‖_r², with Ω* = ½‖(max_{k∈j} v_k)_j‖² in the
+dual norm, 1/r + 1/r* = 1.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import math
-import struct
 import sys
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from operator import mul
 from typing import Any
 
-FORMAT = b"mklopt certificate 1 "  # and the SHA-256 of all that follows the line
+if __package__:
+    from .reading import Refused, Statement, demand, exact, floats, opened, read
+else:  # python checker.py: the file beside it
+    from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore
+
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
-OUTWARD = Decimal(10) ** -30
+OUTWARD, SERIES = Decimal(10) ** -30, Decimal(10) ** -12
 ZERO, NONE = Decimal(0), Fraction(0)
 Grid = tuple[list[int], int]  # integers k and an exponent e: the numbers k · 2^−e
 
 
-class Refused(ValueError):
-    """The reason why a certificate is invalid."""
-
-
 def check(content: bytes) -> dict[str, Any]:
     """What the bytes of a file prove; Refused if the certificate is invalid."""
-    head, _, body = content.partition(b"\n")
-    demand(head.startswith(FORMAT), f"it does not begin with {FORMAT.decode()!r}")
-    same = head == FORMAT + hashlib.sha256(body).hexdigest().encode()
-    demand(same, "the content does not have the hash in the first line")
     try:
         with localcontext(DIGITS):
-            return Claim(json.loads(body)).proved()
+            return Claim(opened(content)).proved()
     except Refused:
         raise
     except Exception as error:  # whatever a damaged file leads to
-        what = f"{type(error).__name__}: {error}"[:200]
+        what = ascii(f"{type(error).__name__}: {error}"[:200])
         raise Refused(f"the file is not well-formed ({what})") from None
-
-
-def demand(holds: bool, otherwise: str) -> None:
-    """Refuse the file for this reason unless the condition holds."""
-    if not holds:
-        raise Refused(otherwise)
-
-
-def floats(text: str) -> list[float]:
-    """Little-endian float64 in base64; all finite."""
-    found = struct.iter_unpack("<d", base64.b64decode(text, validate=True))
-    values = [x for (x,) in found]
-    demand(all(map(math.isfinite, values)), "an array holds NaN or infinite numbers")
-    return values
-
-
-def number(value: Any) -> float:
-    """A finite number of the file as a float."""
-    plain = type(value) in (int, float) and math.isfinite(value)
-    demand(plain, f"{value!r} is not a finite number")
-    return float(value)
 
 
 def grid(values: list[float]) -> Grid:
@@ -110,62 +80,18 @@ def norm(x: list[Decimal], r: Fraction | None) -> Decimal:
     return power(sum((power(a, r) for a in x), ZERO), 1 / r)
 
 
-class Claim:
+class Claim(Statement):
     """The problem, the points and the bounds of a file, and the proof of the bounds."""
-
-    def __init__(self, claim: dict[str, Any]):
-        self.claim, self.bias, self.factors = claim, claim["bias"], claim["factors"]
-        self.y, self.C = floats(claim["y"]), floats(claim["C"])
-        self.arrays = [floats(a) for a in claim["kernels"]]
-        self.shift = floats(claim["shift"])
-        self.n, self.M = len(self.y), len(self.shift)
-        fit = len(self.arrays) == self.M > 0 and len(self.C) == self.n > 0
-        demand(fit, "kernels, shifts, C and labels differ in number")
-        demand(min(self.C) > 0 and min(self.shift) >= 0, "C ≤ 0, or a shift < 0")
-        demand(
-            {self.bias, self.factors} <= {True, False},
-            "bias or factors is not true or false",
-        )
-        self.groups, self.r = self._formulation(*claim["formulation"])
-        self.loss, given = claim["loss"]
-        known = ("hinge", "logistic", "squared", "eps_insensitive")
-        demand(self.loss in known, f"the loss {self.loss!r} is not known here")
-        self.signed = self.loss in ("hinge", "logistic")
-        labels = {*self.y} if self.signed else set()
-        demand(labels <= {-1.0, 1.0}, f"{self.loss} needs labels −1 and +1")
-        tube = self.loss == "eps_insensitive"
-        self.eps = Fraction(number(given["eps"])) if tube else NONE
-        demand(self.eps >= 0, "ε is negative")
-
-    def _formulation(self, name: str, given: dict) -> tuple[list, Fraction | None]:
-        """Groups of kernels, and r; GroupLasso has no groups."""
-        everyone = list(range(self.M))
-        if name == "GroupLasso":
-            return [], None
-        if name == "BlockL1":
-            return [everyone], Fraction(2)
-        if name == "LpNorm":
-            p, single = given["p"], [[m] for m in everyone]
-            if p in (1, math.inf):
-                return [everyone] if p == 1 else single, Fraction(2)
-            exact = Fraction(number(p)).limit_denominator(1000)
-            rational = float(exact) == p and 1 < exact <= 10**6
-            demand(rational, f"p = {p} is no rational number ≥ 1 that is known here")
-            return single, 2 * exact / (exact + 1)
-        demand(name == "VSKL", f"the formulation {name!r} is not known here")
-        q, groups = given["q"], [list(group) for group in given["groups"]]
-        members = sorted(k for group in groups for k in group)
-        partition = members == everyone and min(map(len, groups)) > 0
-        demand(partition, "the groups are not a partition of the kernels")
-        demand(q in (1, 2, math.inf), f"q = {q} is not 1, 2 or ∞")
-        return groups, None if q == math.inf else Fraction(int(2 * q))
 
     def proved(self) -> dict[str, Any]:
         """The bounds and the problem they are for, or Refused."""
-        same = self.digest() == self.claim["problem"]
+        low, high = self.claim["lower"], self.claim["upper"]
+        demand(low <= high, f"lower = {low} is above upper = {high}")
+        problem, (loss, formulation) = self.digest(), self.described
+        same = problem == self.claim["problem"]
         demand(same, "the data are not those of the problem that is named")
-        alpha, s = self._dual()
-        theta, beta, bias, t = self._primal()
+        alpha, s = self._dual(**self.claim["dual"])
+        theta, beta, bias, t = self._primal(self.claim["primal"])
         quads, squares, f = [], [], [NONE] * self.n
         for m, values in enumerate(self.arrays):
             kernel, shift = self._kernel(m, values), Fraction(self.shift[m])
@@ -177,27 +103,12 @@ class Claim:
             f = [a + theta[m] * b for a, b in zip(f, image)]
         lower = self._lower(alpha, s, quads)
         upper = self._upper([t * (a + bias) for a in f], squares, t)
-        low, high = number(self.claim["lower"]), number(self.claim["upper"])
         proof = f"is not proved: the points show {lower:.20g} and {upper:.20g}"
         demand(Decimal(low) <= lower, f"lower = {low!r} {proof}")
-        demand(Decimal(high) >= upper, f"upper = {high!r} {proof}")
-        names = ("problem", "loss", "formulation", "bias", "lower", "upper")
-        about = {"n": self.n, "M": self.M, "shift": max(self.shift)}
-        return about | {name: self.claim[name] for name in names}
-
-    def digest(self) -> str:
-        """The hash of the problem, from the data in the file."""
-        h = hashlib.sha256()
-        parts: list[Any] = [["mklopt problem 1", self.M, self.n, self.bias]]
-        for values in self.arrays:
-            wide = [self.n, len(values) // self.n]
-            shape = wide if self.factors else [len(values)]
-            parts += [shape, struct.pack(f"<{len(values)}d", *values)]
-        for values in (self.shift, self.y, self.C):
-            parts.append(struct.pack(f"<{len(values)}d", *values))
-        for part in (*parts, self.claim["loss"], self.claim["formulation"]):
-            h.update(part if type(part) is bytes else json.dumps(part).encode())
-        return h.hexdigest()
+        demand(math.inf > high and Decimal(high) >= upper, f"upper = {high!r} {proof}")
+        about = {"n": self.n, "M": self.M, "shift": max(self.shift), "bias": self.bias}
+        about |= {"problem": problem, "loss": loss, "formulation": formulation}
+        return about | {"statement": str(self), "lower": low, "upper": high}
 
     def _kernel(self, m: int, values: list[float]) -> Factor | Triangle:
         n = self.n
@@ -211,12 +122,12 @@ class Claim:
         demand(kernel.positive(shift), f"kernel {m} + δI is not proved ⪰ 0")
         return kernel
 
-    def _dual(self) -> tuple[Grid, Fraction]:
+    def _dual(self, integers: Any, exponent: int, shrink: float) -> tuple[Grid, Any]:
         """α and s, proved feasible."""
-        k, e = self.claim["dual"]["integers"], self.claim["dual"]["exponent"]
-        s = Fraction(number(self.claim["dual"]["shrink"]))
-        whole = type(e) is int and abs(e) <= 2200 and len(k) == self.n
-        whole = whole and all(type(a) is int and abs(a) < 1 << 2200 for a in k)
+        k, e, s = integers, exponent, exact(shrink)
+        whole = (
+            len(k) == self.n and max(map(abs, (e, *k))) < 1 << 2200 and abs(e) <= 2200
+        )
         demand(whole, "the dual point is not one integer per sample over 2^e")
         if e < 0:
             k, e = [a << -e for a in k], 0
@@ -253,10 +164,9 @@ class Claim:
         parts = [decimal(x) for x in (t, 1 - t) if x]
         return -decimal(C) * (sum((x * x.ln() for x in parts), ZERO) + OUTWARD)
 
-    def _primal(self) -> tuple[list[Fraction], list[list[float]], Fraction, Fraction]:
+    def _primal(self, point: dict[str, Any]) -> tuple[list, list, Fraction, Fraction]:
         """θ_m, the coefficients if there are any, the bias b and the stretch t."""
-        point = self.claim["primal"]
-        bias, t = Fraction(number(point["bias"])), Fraction(number(point["stretch"]))
+        bias, t = exact(point["bias"]), exact(point["stretch"])
         demand(self.bias or not bias, "the point has a bias, the problem has none")
         if "weights" in point:
             theta = [Fraction(x) for x in floats(point["weights"])]
@@ -285,8 +195,9 @@ class Claim:
         if self.loss == "eps_insensitive":
             return decimal(max(NONE, abs(f - y) - self.eps))
         z = y * f  # ln(1 + e^−z) = max(0, −z) + ln(1 + e^−|z|)
-        small = decimal(-min(abs(z), Fraction(100))).exp()  # e^−|z| from above
-        return decimal(max(NONE, -z)) + (1 + small).ln()
+        x = decimal(-min(abs(z), Fraction(100))).exp()  # e^−|z| from above
+        series = x - x * x / 2 + x * x * x / 3  # ≥ ln(1 + x), where 1 + x has no digits
+        return decimal(max(NONE, -z)) + (series if x < SERIES else (1 + x).ln())
 
 
 class Factor:
@@ -380,19 +291,23 @@ def main(arguments: list[str]) -> int:
     """Check one file and print the result; 0 if it is proved, 2 if not."""
     try:
         demand(len(arguments) == 1, "give the name of one file")
-        with open(arguments[0], "rb") as file:
-            found = check(file.read())
+        found = check(read(arguments[0]))
     except (Refused, OSError) as reason:
-        print(f"refused: {getattr(reason, 'strerror', None) or reason}")
+        say(f"refused: {getattr(reason, 'strerror', None) or reason}")
         return 2
-    (loss, _), (name, given) = found["loss"], found["formulation"]
-    terms = ", ".join(f"{k}={v}" for k, v in given.items())
-    bias, shift = "with" if found["bias"] else "without", found["shift"]
-    print(f"proved: {found['lower']!r} ≤ f* ≤ {found['upper']!r}")
-    print(f"for {loss}, {name}({terms}), n = {found['n']}, M = {found['M']}, ", end="")
-    print(f"{bias} bias, kernels K{f' + {shift:.1e} I' if shift else ''}")
-    print(f"problem {found['problem']}")
+    say(f"proved: {found['lower']} ≤ f* ≤ {found['upper']}")
+    say(f"for {found['statement']}")
+    say(f"problem {found['problem']}")
     return 0
+
+
+def say(line: str) -> None:
+    """Print a line, in ASCII where nothing else can be printed."""
+    try:
+        print(line)
+    except UnicodeEncodeError:
+        line = line.replace("≤", "<=").replace("δ", "delta")
+        print(line.encode("ascii", "backslashreplace").decode())
 
 
 if __name__ == "__main__":

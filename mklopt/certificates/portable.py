@@ -22,7 +22,7 @@ from ..formulations.losses.domains import grid_of
 from ..problem import Problem, describe
 from ..util.files import write_whole
 from .certificate import Certificate, certify
-from .checker import FORMAT, Claim, Refused
+from .reading import FORMAT, MAX_BYTES, Refused, Statement
 
 Array = np.ndarray
 
@@ -30,22 +30,37 @@ Array = np.ndarray
 def save_certificate(certificate: Certificate, path: str | os.PathLike) -> None:
     """Write a certificate as a file that `mklopt verify` checks.
 
-    If the kernels are not yet proved positive semi-definite, this is done first, and
-    the points are certified again for K + δI with the δ that the proof needs.
+    If the kernels are not yet proved positive semi-definite, the file is for K + δI
+    with the δ that the proof needs, and the points are certified again for it. The
+    problem of the certificate itself stays what it is.
     """
-    problem = certificate.problem
-    if not certificate.proof:
-        problem.grams.verify_psd()
+    problem = proved_problem(certificate.problem)
+    if problem is not certificate.problem:
         points = (certificate.alpha, certificate.weights)
         certificate = certify(problem, *points, coefficients=certificate.coefficients)
     stated = statement(problem)
     try:
-        Claim(stated)
+        Statement(json.loads(json.dumps(stated)))
     except Refused as reason:
         raise ValueError(
             f"a portable certificate cannot state {problem!r}: {reason}"
         ) from None
-    write_whole(path, seal({**stated, **points_of(certificate)}))
+    content = seal({**stated, **points_of(certificate)})
+    if len(content) > MAX_BYTES:
+        raise ValueError(
+            f"a portable certificate of {problem!r} has {len(content)} bytes; the "
+            f"checker reads at most {MAX_BYTES}: use fewer samples or kernels"
+        )
+    write_whole(path, content)
+
+
+def proved_problem(problem: Problem) -> Problem:
+    """The problem that a file states: its kernels are proved ⪰ 0, with their δ."""
+    if problem.grams.proof:
+        return problem
+    grams = problem.grams.apart()
+    grams.verify_psd()
+    return problem.with_(grams=grams)
 
 
 def seal(claim: dict[str, Any]) -> bytes:

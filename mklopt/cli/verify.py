@@ -1,10 +1,13 @@
 """The command `mklopt verify`: a certificate file, or a folder of results, checked."""
 
+import json
+import sys
+from io import TextIOWrapper
 from pathlib import Path
 
 import click
 
-from .words import echo_json, usage_errors
+from .words import usage_errors
 
 
 @click.command(
@@ -31,6 +34,8 @@ def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
         )
     from ..campaign.screen import recompute_everything
 
+    if isinstance(sys.stdout, TextIOWrapper):  # not every terminal has ≤ and δ
+        sys.stdout.reconfigure(errors="backslashreplace")
     with usage_errors():
         same = recompute_everything(path, data)
     raise SystemExit(0 if same else 2)
@@ -38,11 +43,12 @@ def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
 
 def _as_json(path: Path) -> int:
     """Print what a certificate proves, or why nothing; the exit code."""
-    from ..certificates.checker import Refused, check
+    from ..certificates.checker import check
+    from ..certificates.reading import Refused, read
 
     try:
-        found = {"proved": True, **check(path.read_bytes())}
+        found = {"proved": True, **check(read(path))}
     except (Refused, OSError) as reason:
         found = {"proved": False, "reason": str(reason)}
-    echo_json(found)
+    click.echo(json.dumps(found))  # ASCII, whatever the terminal has
     return 0 if found["proved"] else 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from mklopt.campaign import job as certification
+from mklopt.campaign.audit import Audit
 from mklopt.campaign.job import REFERENCE
 from mklopt.campaign.ledger import Ledger, Row
+from mklopt.certificates.checker import check
 from mklopt.cli import main
+from tests.unit.certificates.samples import resigned
 
 ASKED = ("--loss", "hinge", "--loss", "huber", "--data", "small")
 NAMES = ("--solver", "spicy", "--solver", REFERENCE)
@@ -102,6 +107,45 @@ def test_a_certificate_that_was_touched_is_found(folder):
     assert code == 2 and f"certificates/{path.name} proves nothing" in said
 
 
+def test_a_certificate_of_another_problem_is_found(folder):
+    """LpNorm(1) is BlockL1 under another name: the same bounds, another problem."""
+    rows = Ledger(folder / "rows.jsonl").rows.values()
+    row = next(r for r in rows if r.kind == "BlockL1" and r.certificate)
+    path = folder / row.certificate
+    claim = json.loads(path.read_bytes().partition(b"\n")[2])
+    path.write_bytes(resigned(claim, formulation=["LpNorm", {"p": 1.0}]))
+    assert check(path.read_bytes())["lower"] == row.lower
+    code, said = run("verify", str(folder))
+    assert code == 2 and said.count("refused") == 1
+    assert f"{row.certificate} is of another problem than the row" in said
+
+
+def test_the_certificate_of_another_row_is_found(folder):
+    one, two, *_ = sorted((folder / "certificates").iterdir())
+    shutil.copy(one, two)
+    code, said = run("verify", str(folder))
+    assert code == 2 and f"certificates/{two.name} is of another problem" in said
+
+
+def test_what_is_no_file_is_not_waited_for(folder):
+    certificate = sorted((folder / "certificates").iterdir())[0]
+    point, *_ = sorted((folder / "points").iterdir())
+    for path in (certificate, point):
+        path.unlink()
+        os.mkfifo(path)
+    code, said = run("verify", str(folder))
+    assert code == 2 and "its point cannot be read" in said
+    assert f"certificates/{certificate.name} proves nothing (it is not a" in said
+
+
+def test_a_complaint_is_one_line(folder):
+    name = "x\nproved: 1 ≤ f* ≤ 1\x1b[2K\r"
+    rewritten(folder, "spicy", certificate=lambda _: name)
+    said = [line for found in Audit(folder).complaints() for line in found]
+    assert len(said) == 1 and said[0].isprintable()
+    assert r"x\nproved: 1 ≤ f* ≤ 1\x1b[2K\r proves nothing" in said[0]
+
+
 def test_rows_of_other_code_are_left_out_and_said_to_be(folder, monkeypatch):
     monkeypatch.setattr("mklopt.campaign.audit.fingerprint", lambda: "other")
     code, said = run("verify", str(folder))
@@ -111,6 +155,10 @@ def test_rows_of_other_code_are_left_out_and_said_to_be(folder, monkeypatch):
 def test_what_is_no_such_folder_gets_a_sentence(folder, tmp_path):
     code, said = run("verify", str(tmp_path))
     assert code == 2 and "has no rows.jsonl" in said
+    with (tmp_path / "rows.jsonl").open("wb") as file:
+        file.truncate(10 * 10**9)
+    code, said = run("verify", str(tmp_path))
+    assert code == 2 and "has no rows.jsonl of at most" in said
     (folder / "rows.jsonl").write_bytes(b"{}\n")
     code, said = run("verify", str(folder))
     assert code == 2 and "is not a row of this program" in said

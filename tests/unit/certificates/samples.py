@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import numpy as np
 
 import mklopt
 from mklopt import GramStack, Problem
+from mklopt.certificates import checker, portable, reading
 from mklopt.formulations import GroupLasso, LpNorm
 
 SMOOTH = LpNorm(4 / 3)
@@ -43,6 +47,41 @@ def solved(kind="gram", loss="hinge", formulation=SMOOTH, C=2.0, **more):
         y = y + X[:, 1]
     problem = mklopt.Problem(grams, y, loss, formulation, C)
     return mklopt.solve(problem, tol=1e-7)
+
+
+def sealed(body):
+    """An honest hash around any bytes."""
+    return reading.FORMAT + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def resigned(claim, **changes):
+    """Everything hashed anew, the problem too: another problem, the same points."""
+    claim = {**claim, **changes}
+    claim["problem"] = checker.Claim(claim).digest()
+    return sealed(json.dumps(claim).encode())
+
+
+def tiny(L=(1.0, 0.0), y=(1.0, -1.0), C=2.0, alpha=(1, -1), theta=2.0, b=-1.0, **more):
+    """A claim written by hand: one kernel LLᵀ, the hinge, Σ‖w‖, a bias.
+
+    As it stands, f* = 2: w = 2 and b = −1 have f = y, and α = (1, −1) has αᵀKα = 1.
+    """
+    claim = {
+        "problem": "",
+        "loss": ["hinge", {}],
+        "formulation": ["GroupLasso", {}],
+        "bias": True,
+        "factors": True,
+        "kernels": [portable._text(L)],
+        "shift": portable._text([0.0]),
+        "y": portable._text(y),
+        "C": portable._text(np.broadcast_to(np.asarray(C, float), len(y))),
+        "lower": float(np.nextafter(2.0, 0)),
+        "upper": float(np.nextafter(2.0, 3)),
+        "dual": {"integers": list(alpha), "exponent": 0, "shrink": 1.0},
+        "primal": {"bias": b, "stretch": 1.0, "weights": portable._text([theta])},
+    }
+    return {**claim, **more}
 
 
 def written(tmp_path, **given):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import struct
 
 import numpy as np
 import pytest
 
 import mklopt
 from mklopt.certificates import portable
-from mklopt.certificates.checker import FORMAT, check
+from mklopt.certificates.checker import check
+from mklopt.certificates.reading import FORMAT
 from mklopt.formulations import VSKL, BlockL1, ElasticNet, GroupLasso, LpNorm
 from tests.unit.certificates.samples import solved, stack, written
 
@@ -33,6 +35,13 @@ FORMULATIONS = (
 )
 
 
+def with_proof(problem: mklopt.Problem) -> mklopt.Problem:
+    """The problem with the kernels K + δI that a file is about."""
+    shifted = problem.with_(grams=problem.grams.apart())
+    shifted.grams.verify_psd()
+    return shifted
+
+
 @pytest.mark.parametrize("kind", ["gram", "factors"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=repr)
@@ -41,9 +50,10 @@ def test_what_is_true_is_proved(tmp_path, kind, loss, formulation):
     proved = check(content)
     assert proved["lower"] <= proved["upper"]
     assert proved["upper"] - proved["lower"] <= 1e-6 * abs(proved["upper"])
-    assert proved["problem"] == found.problem.digest()
+    shifted = with_proof(found.problem)
+    assert proved["problem"] == shifted.digest()
     again = mklopt.certify(
-        found.problem,
+        shifted,
         found.certificate.alpha,
         found.certificate.weights,
         coefficients=found.certificate.coefficients,
@@ -115,3 +125,50 @@ def test_infinite_bounds_are_not_written():
         found = mklopt.certify(problem, problem.y, np.full(3, 1e300))
         with pytest.raises(ValueError, match="is infinite: a file cannot prove it"):
             portable.points_of(found)
+
+
+def test_the_problem_of_a_certificate_stays_what_it_is(tmp_path):
+    """The proof takes δ > 0, which is part of the file's problem alone."""
+    found = solved()
+    before, shift = found.problem.digest(), found.problem.grams.shift
+    found.save_certificate(tmp_path / "file.cert")
+    assert found.problem.digest() == before and not np.any(shift)
+    proved = portable.proved_problem(found.problem)
+    content = (tmp_path / "file.cert").read_bytes()
+    assert check(content)["problem"] == proved.digest() != before
+    assert portable.proved_problem(proved) is proved
+
+
+def test_what_the_checker_would_not_read_is_not_written(tmp_path, monkeypatch):
+    found = solved(kind="factors")
+    found.save_certificate(tmp_path / "file.cert")
+    size = len((tmp_path / "file.cert").read_bytes())
+    monkeypatch.setattr(portable, "MAX_BYTES", size)
+    found.save_certificate(tmp_path / "file.cert")
+    monkeypatch.setattr(portable, "MAX_BYTES", size - 1)
+    with pytest.raises(ValueError, match=f"has {size} bytes; the checker reads at"):
+        found.save_certificate(tmp_path / "other.cert")
+    assert not (tmp_path / "other.cert").exists()
+
+
+def test_arrays_are_little_endian_doubles():
+    assert base64.b64decode(portable._text([1.0, -2.0])) == struct.pack("<2d", 1, -2)
+    given = np.arange(6.0, dtype=">f8").reshape(2, 3).T
+    assert base64.b64decode(portable._text(given)) == struct.pack(
+        "<6d", 0, 3, 1, 4, 2, 5
+    )
+
+
+def test_points_are_those_of_the_enclosure(tmp_path):
+    """Weights or coefficients, bias and stretch as they were certified."""
+    found = solved().certificate
+    point = portable.points_of(found)
+    assert point["primal"]["stretch"] == found.enclosure.stretch
+    assert point["primal"]["bias"] == found.bias
+    assert point["dual"]["shrink"] == found.enclosure.shrink
+    assert (point["lower"], point["upper"]) == (found.lower, found.upper)
+    own = found.coefficients is None
+    assert ("weights" in point["primal"]) is own
+    mixed = mklopt.certify(found.problem, found.alpha, coefficients=found.expansion)
+    given = portable.points_of(mixed)["primal"]["coefficients"]
+    assert [*map(len, map(base64.b64decode, given))] == [64] * 3

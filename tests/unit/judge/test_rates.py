@@ -57,6 +57,14 @@ def test_a_bound_above_the_start_is_vacuous():
     assert check_bound(T, value, claimed(T), 1.0, 1.0).status == "vacuous"
 
 
+def test_vacuous_begins_at_the_error_of_the_start():
+    """Errors 3, 1, 1, …: a bound of 3 says nothing, a bound below 3 does."""
+    value = 1.0 + np.array([3.0, 1.0, 1.0, 1.0])
+    for least, status in ((3.0 + 1e-9, "vacuous"), (5.9, "vacuous"), (2.99, "holds")):
+        bound = np.array([np.inf, 9.0, 9.0, least])
+        assert check_bound(T[:4], value, bound, 1.0, 1.0).status == status
+
+
 def test_one_iterate_says_nothing():
     assert check_bound(T[:1], np.ones(1), np.ones(1), 0.0, 0.0).status == "not testable"
     assert check_monotone(np.ones(1)).status == "not testable"

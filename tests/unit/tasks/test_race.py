@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from click.testing import CliRunner
 import mklopt
 from mklopt.cli import main
 from mklopt.formulations import BlockL1, BlockNorm, LpNorm
-from mklopt.tasks.race import performance_profile, race
+from mklopt.tasks import race as race_module
+from mklopt.tasks.race import Race, Run, performance_profile, race
 
 
 def problem(seed=0, formulation=None, **how):
@@ -72,7 +75,34 @@ def test_profiles_are_shares_of_problems_within_a_ratio():
         performance_profile([[np.nan]])
 
 
-def test_times_are_means_over_seeds_and_tables_have_a_row_per_run(found):
+def run_of(seed, seconds, gap=0.0, bounds=(1.0, 2.0)):
+    """A run that reaches the tolerance after so many seconds."""
+    trace = {"gap": np.array([1.0, gap]), "seconds": np.array([0.0, seconds])}
+    certificate = SimpleNamespace(lower=bounds[0], upper=bounds[1])
+    result: Any = SimpleNamespace(trace=trace, certificate=certificate)
+    return Run("one", "drawn", seed, result, np.zeros((2, 1)))
+
+
+def test_times_are_means_over_seeds():
+    runs = [run_of(0, 1.0), run_of(1, 2.0), run_of(2, 6.0)]
+    assert Race(runs, {}, 1e-6, {}).times().tolist() == [[3.0]]
+    runs[1] = run_of(1, 2.0, gap=0.5)  # one seed fails
+    assert Race(runs, {}, 1e-6, {}).times().tolist() == [[np.inf]]
+
+
+def test_the_interval_is_that_of_all_certificates_together():
+    runs = [run_of(0, 1.0, bounds=(1.0, 2.5)), run_of(1, 1.0, bounds=(0.5, 2.0))]
+    for some in (runs, runs[::-1]):
+        assert race_module._interval(problem(), some, reference=False) == (1.0, 2.0)
+    one = problem()
+    known = mklopt.reference.solve(one)
+    around = [run_of(0, 1.0, bounds=(0.0, 1e9))]
+    assert race_module._interval(one, around, None) == (known.lower, known.upper)
+    inside = [run_of(0, 1.0, bounds=(known.upper, known.upper))]
+    assert race_module._interval(one, inside, True) == (known.upper, known.upper)
+
+
+def test_times_and_tables_have_a_row_per_run(found):
     times = found.times()
     for i, name in enumerate(found.problems):
         for j, solver in enumerate(found.solvers):
