@@ -37,6 +37,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..util.moved import old_name
+from .derive.closed_forms import ClosedForms
 from .derive.declaration import Keyed
 from .derive.epigraph import DerivationError, Epigraph
 from .norms import Array, increasing_root, ratio
@@ -84,7 +85,7 @@ TRAITS = {
 
 
 @dataclass(frozen=True)
-class Formulation:
+class Formulation(ClosedForms):
     """A regularizer Ω(‖w_1‖, …, ‖w_M‖), declared by `penalty`.
 
     To make one, write a subclass that is a frozen dataclass. Its fields are its
@@ -107,7 +108,7 @@ class Formulation:
     ...     def penalty(self, u): return self.scale * cp.sum(u)
     """
 
-    exact: ClassVar[bool] = False
+    declares: ClassVar[str] = "penalty"
     listed: ClassVar[bool] = True
 
     @property
@@ -121,35 +122,11 @@ class Formulation:
         return frozenset()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Check the arguments of closed forms; drop those of another declaration."""
-        super().__init_subclass__(**options)
-        declared_above = any("penalty" in vars(c) for c in cls.__mro__[1:-2])
-        if "penalty" in vars(cls) and declared_above and "exact" not in vars(cls):
-            # Another declaration: closed forms and traits of its parent are not its.
-            cls.exact = False
-            stated = [trait.attribute for trait in TRAITS.values()]
-            others = ("traits", "reweight", "elasticities", "prox_slope", "rounding")
-            for name in (*CHECKED, *others, *stated):
-                if name not in vars(cls) and name in vars(Formulation):
-                    setattr(cls, name, vars(Formulation)[name])
+        """Check the arguments of closed forms."""
         for name in CHECKED:
-            own = vars(cls).get(name)
-            if own is not None and own is not vars(Formulation)[name]:
-                setattr(cls, name, _guarded(name, own))
-
-    def closed(self, name: str) -> bool:
-        """Whether a method has a closed form here, or is derived numerically.
-
-        Parameters
-        ----------
-        name : str
-            The name of a method, such as "prox".
-
-        Returns
-        -------
-        bool
-        """
-        return getattr(type(self), name) is not getattr(Formulation, name)
+            if name in vars(cls):
+                setattr(cls, name, _guarded(name, vars(cls)[name]))
+        super().__init_subclass__(**options)
 
     def penalty(self, u: Any) -> Any:
         """Ω(u) as a CVXPY expression: THE declaration.
@@ -557,7 +534,7 @@ def owners(groups: Groups) -> Array:
 
 def check_range(owner: str, name: str, value: float, low: float, high: float) -> None:
     """Refuse a parameter that is not a number between low and high."""
-    if isinstance(value, str | complex) or not low <= value <= high:  # NaN, too
+    if not low <= value <= high:  # NaN, too
         raise ValueError(
             f"{owner}: {name} = {value!r} is not a number in [{low}, {high}]"
         )
