@@ -331,7 +331,30 @@ class Formulation(ClosedForms):
         top = np.maximum(u, 0.0)  # Ω increases: no entry grows, and 0 stays 0
         # Any entry ≤ 0 comes out as 0. Far below 0 the program is not degenerate.
         below = np.where(u > 0, u, np.minimum(u, -np.max(top, initial=0.0)))
-        return np.clip(self.epigraph(len(u)).prox(below, np.asarray(step)), 0.0, top)
+        z = np.clip(self.epigraph(len(u)).prox(below, np.asarray(step)), 0.0, top)
+        return self._with_zeros(z, u, np.asarray(step, float))
+
+    def _with_zeros(self, z: Array, u: Array, step: Array) -> Array:
+        """A derived prox with zeros for its smallest entries, where 0 is not worse.
+
+        Leaving 0 costs or gains at first order. Values that are good to rounding errors
+        show it for larger entries than values that are derived.
+        """
+        objective = lambda z: self.value(z) + float(np.sum((z - u) ** 2 / (2 * step)))  # noqa: E731
+        large, longest = np.max(z, initial=0.0), np.max(u, initial=0.0)
+        z = np.where(z <= 1e-10 * large, 0.0, z)  # nobody knows these digits
+        if not np.any((z > 0) & (z <= 1e-6 * longest)):
+            return z
+        if self.closed("value") or self.epigraph(len(z)).is_explicit:
+            limits, room = [1e-6 * longest, 1e-8 * longest], 0.0
+        else:
+            limits, room = [max(1e-7 * large, 1e-10 * longest)], 1e-9
+        with contextlib.suppress(DerivationError):
+            for limit in limits:
+                cut, now = np.where(z <= limit, 0.0, z), objective(z)
+                if objective(cut) <= now + room * abs(now):
+                    return cut
+        return z
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         """∂prox/∂u over the kernels with prox > 0; the others stay at 0.
@@ -496,15 +519,26 @@ def _guarded(name: str, method: Callable) -> Callable:
     return checked
 
 
-def as_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
-    """Groups as tuples of integers; an empty or repeated member is refused."""
+def integer_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
+    """Groups as tuples of integers; groups may overlap."""
     try:
-        found = tuple(tuple(operator.index(k) for k in group) for group in groups)
+        return tuple(tuple(map(_kernel_number, group)) for group in groups)
     except TypeError:
         raise ValueError(
             f"{owner}: groups = {groups!r} must be lists of kernel numbers, "
             "e.g. [[0, 1], [2]]"
         ) from None
+
+
+def _kernel_number(given: Any) -> int:
+    if isinstance(given, bool | np.bool_):
+        raise TypeError
+    return operator.index(given)
+
+
+def as_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
+    """Groups as tuples of integers; an empty or repeated member is refused."""
+    found = integer_groups(groups, owner)
     members = [k for group in found for k in group]
     if not members or not all(found) or len(set(members)) < len(members):
         raise ValueError(

@@ -23,12 +23,13 @@ import scipy.linalg
 
 from ..formulations.base import as_groups, check_partition, check_range, owners
 from ..formulations.norms import INF, norm, norm_gradient
+from ..util.parameters import Parameters
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Regularizer:
+class Regularizer(Parameters):
     """r(d) and its gradient; a subclass of your own states both.
 
     Parameters
@@ -40,8 +41,7 @@ class Regularizer:
     weight: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        number = isinstance(self.weight, int | float | np.integer | np.floating)
-        if not number or not 0 < self.weight < INF:
+        if not 0 < self.weight < INF:
             raise ValueError(
                 f"{type(self).__name__}: weight = {self.weight!r}; give a finite "
                 "number > 0, or W(d) has no minimum"

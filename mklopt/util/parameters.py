@@ -44,7 +44,10 @@ def real_numbers(given: Any, name: str, expected: str) -> Array:
         flat = [real_number(one, name) for one in each.flat]
         given = np.array(flat, float).reshape(each.shape)
     with np.errstate(over="ignore"):  # longer floats than ours become infinite
-        return real_array(given, name, expected)
+        found = real_array(given, name, expected)
+    if np.any(np.isnan(found)):
+        raise ValueError(f"{name} = {shown(given)} has entries that are not numbers")
+    return found
 
 
 def plain(value: Any) -> Any:
@@ -113,8 +116,7 @@ def _convert(owner: Any) -> None:
 def _converted(given: Any, declared: str, name: str) -> Any:
     scalar = SCALAR.fullmatch(declared)
     if scalar is None and VECTOR.match(declared):
-        ready = type(given) is tuple and all(type(one) is float for one in given)
-        return given if ready else nested(real_numbers(given, name, "numbers"))
+        return nested(real_numbers(given, name, "numbers"))
     if scalar is None or (given is None and scalar[2]):
         return plain(given)
     value = real_number(given, name)
