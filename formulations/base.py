@@ -345,7 +345,7 @@ class Formulation(ClosedForms):
         z = np.where(z <= 1e-10 * large, 0.0, z)  # nobody knows these digits
         if not np.any((z > 0) & (z <= 1e-6 * longest)):
             return z
-        if self.closed("value") or self.epigraph(len(z)).is_explicit:
+        if self.has_sharp_values(len(z)):
             limits, room = [1e-6 * longest, 1e-8 * longest], 0.0
         else:
             limits, room = [max(1e-7 * large, 1e-10 * longest)], 1e-9
@@ -404,6 +404,20 @@ class Formulation(ClosedForms):
             return np.asarray(not np.isfinite(self.conjugate(float(s) * v)))
 
         return float(increasing_root(outside, np.zeros(()), np.ones(())))
+
+    def has_sharp_values(self, M: int) -> bool:
+        """Whether Ω(u) is evaluated to rounding errors, not by a numerical solver.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        bool
+        """
+        return self.closed("value") or self.epigraph(M).is_explicit
 
     def validate(self, M: int) -> None:
         """Check that the parameters fit M kernels.

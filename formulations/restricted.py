@@ -57,6 +57,10 @@ class Restricted(Formulation):
         """As for all kernels."""
         return self.whole.closed(name)
 
+    def has_sharp_values(self, M: int) -> bool:
+        """As for all kernels."""
+        return self.whole.has_sharp_values(self.M)
+
     @property
     def traits(self) -> frozenset[str]:
         """Those of the whole that hold for a part, too."""

@@ -12,6 +12,7 @@ together with their declaration:
 Both end where a class states `exact` itself: then it speaks for what it inherits.
 """
 
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -23,6 +24,11 @@ from ...util.parameters import Parameters
 KEPT = {"closed", "declares", "epigraph", "exact", "examples", "key", "listed", "name"}
 KEPT |= {"bias_allowed", "labels", "outputs", "shape", "validate"}
 HARMLESS = {"examples", "listed", "name", "validate"}
+
+
+def _fields(cls: type) -> set[str]:
+    """The parameters of a class, if it is a dataclass."""
+    return {field.name for field in fields(cls)} if is_dataclass(cls) else set()
 
 
 def _content(cls: type) -> dict[str, Any]:
@@ -53,9 +59,7 @@ def _overrides(cls: type, line: tuple[type, ...]) -> bool:
     names = _content(cls).keys() - HARMLESS
     later = line[line.index(cls) + 1 :]
     return any(
-        name in vars(c) and name not in getattr(c, "__dataclass_fields__", ())
-        for c in later
-        for name in names
+        name in vars(c) and name not in _fields(c) for c in later for name in names
     )
 
 
@@ -64,16 +68,16 @@ def _was_changed(cls: type) -> bool:
     made, now = vars(cls).get("_contents"), _content(cls)
     if made is None:  # no formulation or loss: a mixin
         return False
-    names = (made.keys() | now.keys()) - vars(cls).get("__dataclass_fields__", {}).keys()
+    names = (made.keys() | now.keys()) - _fields(cls)
     return any(now.get(name) is not made.get(name) for name in names)
 
 
 def _is_changed(instance: Any, owner: type) -> bool:
     """Whether an instance hides a method, or a parameter was replaced later."""
     kept = vars(instance) if instance is not None else {}
-    fields = getattr(owner, "__dataclass_fields__", ())
+    parameters = _fields(owner)
     return any(
-        _is_inexact(value) if name in fields else _hides(owner, name)
+        _is_inexact(value) if name in parameters else _hides(owner, name)
         for name, value in kept.items()
     )
 

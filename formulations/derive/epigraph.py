@@ -123,6 +123,11 @@ class Epigraph:
             t=columns.get(t.id, 0) + np.arange(self.heights * epigraph),
             offset=offset,
         )
+        numbers = (cones.P.data, cones.q, cones.A.data, [offset])
+        if np.isnan(cones.b).any() or not np.isfinite(np.concatenate(numbers)).all():
+            raise ValueError(
+                f"{self.what} contains numbers that are NaN or infinite: {expression}"
+            )
         return Ordered.of(cones, columns[s.id] + np.arange(size)) if ordered else cones
 
     def _declared(self, x: Any) -> tuple[Any, list]:
