@@ -56,11 +56,11 @@ def k_support(k: int) -> Declared:
     """
     import cvxpy as cp
 
-    k = _positive("k_support", "k", k)
+    most = _positive("k_support", "k", k)
 
     @variational
     def k_support_norm(theta: Any) -> Any:
-        return cp.Constant(0.0), [theta <= 1, cp.sum(theta) <= k]
+        return cp.Constant(0.0), [theta <= 1, cp.sum(theta) <= most]
 
     return k_support_norm
 
@@ -172,7 +172,12 @@ def owl(lam: Sequence[float] | np.ndarray) -> OrderedWeightedL1:
         Where lam increases, is negative or vanishes.
     """
     values = real_numbers(lam, "owl: lam", "one number per kernel")
-    if values.ndim != 1 or np.any(np.diff(values) > 0) or np.any(values < 0) or not np.any(values):
+    if (
+        values.ndim != 1
+        or np.any(np.diff(values) > 0)
+        or np.any(values < 0)
+        or not np.any(values)
+    ):
         raise ValueError(f"lam = {lam!r}: give weights ≥ 0 in decreasing order")
     return OrderedWeightedL1(tuple(values.tolist()))
 

@@ -97,7 +97,7 @@ class ClosedForms(Parameters):
     """What formulations and losses have in common: a declaration and closed forms."""
 
     declares: ClassVar[str] = ""  # the name of the method that is the declaration
-    exact: Any = Exact()
+    exact: ClassVar[Any] = Exact()
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Drop closed forms of another declaration; note what the class consists of."""

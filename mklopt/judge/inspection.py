@@ -8,8 +8,8 @@ convex          whether CVXPY can see it (DCP), or why not
 kind            a norm (Ω(tu) = tΩ(u)), half the square of one, or neither
 increasing      in each u_m: without it the problem in w is not convex; a violation
                 comes with the point that shows it
-kink            the largest s with s e_m ∈ ∂Ω(0). Where all are positive, w = 0 is optimal
-                for small C
+kink            the largest s with s e_m ∈ ∂Ω(0). Where all are positive, w = 0 is
+                optimal for small C
 drop            a point u, a kernel m and a slope s: with the other norms as in u, ‖w_m‖
                 stays next to 0 while ‖α‖_{K_m} < s. None: no such point was found
 dual            the dual norm at sample points (Ω* where Ω is neither norm nor square)
@@ -410,7 +410,7 @@ def _slope_at_0(f: Formulation, axis: Array) -> float:
 
 
 def _drops(f: Formulation, M: int) -> Iterator[Drop]:
-    """Points where the slope in u_m = 0 does not vanish: others at 1, one at 1, or 0."""
+    """Points where the slope at u_m = 0 is positive: others at 1, one at 1, all at 0."""
     axes = np.unique(np.linspace(0, M - 1, min(M, MAX_AXES)).astype(int))
     # Derived values are good to 1e-9, others to 1e-15: so is h times a slope.
     near, far = (1e-6, 1e-3) if f.has_sharp_values(M) else (1e-4, 1e-2)

@@ -100,7 +100,7 @@ class Parameters:
             _convert(self)
             own(self)
 
-        cls.__post_init__ = after
+        cls.__post_init__ = after  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         _convert(self)

@@ -132,7 +132,9 @@ def test_what_is_shown_to_be_dropped_is_dropped():
     made = [f for kind in formulations().values() for f in kind.examples(4)]
     made += [gallery.k_support(2), gallery.latent_groups([[0, 1], [1, 2, 3]]), overlap]
     slow = "NonIsotropic"  # in seconds; it has no closed prox
-    shown = [found for f in made if f.name != slow and (found := mklopt.inspect(f, 4)).drop]
+    shown = [
+        found for f in made if f.name != slow and (found := mklopt.inspect(f, 4)).drop
+    ]
     assert len(shown) >= 18
     for found in shown:
         u, m, s = found.drop.u, found.drop.kernel, min(found.drop.slope, 1e3)
@@ -189,7 +191,7 @@ def test_sentences_about_what_cannot_be_inspected():
 
     @mklopt.formulation
     def misspelled(u):
-        return cp.summ(u)
+        raise KeyError("mine")
 
     @mklopt.formulation
     def from_one_on(u):

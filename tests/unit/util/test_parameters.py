@@ -1,5 +1,7 @@
 """Parameters of every type of number become the same Python numbers, or a sentence."""
 
+# mypy: disable-error-code="arg-type,attr-defined,list-item,call-arg,misc,operator"
+
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -25,7 +27,7 @@ WRONG = {
     "signaling": Decimal("sNaN"), "complex": 2j, "bool": True, "numpy bool": np.True_,
     "text": "2", "nothing": None, "array": np.array([2.0]), "list": [2.0],
     "fraction": Fraction(10**400), "decimal": Decimal("1e400"), "NaN": np.nan,
-    "long": np.longdouble("1e4000"), "object": object(), "numpy complex": np.complex64(2),
+    "long": np.longdouble("1e4000"), "object": object(), "c8": np.complex64(2),
 }  # fmt: skip
 GRAMS, Y = np.array([np.eye(4), np.ones((4, 4))]), np.array([1.0, -1, 1, -1])
 
@@ -126,7 +128,9 @@ def test_every_formulation_and_loss_computes_in_double_precision(kind):
     for one in made:
         given = {k: _twins(v, kind) for k, v in vars(one).items()}
         twin = type(one)(**given)
-        same = type(one)(**{k: _twins(v, lambda x: float(kind(x))) for k, v in given.items()})
+        same = type(one)(
+            **{k: _twins(v, lambda x: float(kind(x))) for k, v in given.items()}
+        )
         assert twin == same and twin.exact and repr(twin) == repr(same)
 
 
@@ -136,9 +140,9 @@ def test_digests_do_not_depend_on_the_type_of_a_parameter():
 
     known = digest(2.0)
     assert {digest(kind(2)) for kind in TYPES} == {known}
-    per_sample = {
-        digest(2.0, [kind(c) for c in (1, 2, 3, 4)]) for kind in TYPES
-    } | {digest(2.0, np.arange(1, 5, dtype=t)) for t in ("f2", "f4", "f8", "i2", "g")}
+    per_sample = {digest(2.0, [kind(c) for c in (1, 2, 3, 4)]) for kind in TYPES} | {
+        digest(2.0, np.arange(1, 5, dtype=t)) for t in ("f2", "f4", "f8", "i2", "g")
+    }
     assert len(per_sample) == 1
 
 
@@ -158,14 +162,21 @@ def test_kernels_regularizers_and_the_gallery_take_any_number():
     u = np.array([0.5, 2.0])
     for small, plainly in (
         (G.k_support(np.int16(1)), G.k_support(1)),
-        (G.sparse_group(np.array([[0, 1]]), np.float32(0.25)), G.sparse_group([[0, 1]], 0.25)),
+        (
+            G.sparse_group(np.array([[0, 1]]), np.float32(0.25)),
+            G.sparse_group([[0, 1]], 0.25),
+        ),
         (G.log_barrier(Decimal("0.5")), G.log_barrier(0.5)),
         (G.prior_l1([Fraction(1, 4), 2]), G.prior_l1([0.25, 2.0])),
         (G.owl(np.array([2, 1], np.float16)), G.owl([2.0, 1.0])),
-        (G.latent_groups((g for g in ([0], [0, 1]))), G.latent_groups([[0], [0, 1]])),
+        (G.latent_groups(g for g in ([0], [0, 1])), G.latent_groups([[0], [0, 1]])),
     ):
         assert small.value(u) == pytest.approx(plainly.value(u), rel=1e-8)
-    for wrong in (lambda: G.sparse_group([[True]]), lambda: G.prior_l1([0.0]),
-                  lambda: G.k_support(-1), lambda: G.sparse_group([[0]], 2.0)):  # fmt: skip
+    for wrong in (
+        lambda: G.sparse_group([[True]]),
+        lambda: G.prior_l1([0.0]),
+        lambda: G.k_support(-1),
+        lambda: G.sparse_group([[0]], 2.0),
+    ):
         with pytest.raises(ValueError):
             wrong()
