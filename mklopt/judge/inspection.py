@@ -410,7 +410,7 @@ def _slope_at_0(f: Formulation, axis: Array) -> float:
 
 
 def _drops(f: Formulation, M: int) -> Iterator[Drop]:
-    """Points where the slope at u_m = 0 is positive: others at 1, one at 1, all at 0."""
+    """Points where the slope at u_m = 0 is positive: others at 1, one at 1, or 0."""
     axes = np.unique(np.linspace(0, M - 1, min(M, MAX_AXES)).astype(int))
     # Derived values are good to 1e-9, others to 1e-15: so is h times a slope.
     near, far = (1e-6, 1e-3) if f.has_sharp_values(M) else (1e-4, 1e-2)

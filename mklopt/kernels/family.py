@@ -127,7 +127,7 @@ def gaussians(widths: Any, on: str = "all") -> Family:
         if str(width) == "mean":
             rules.append(("gaussian(mean)", Gaussian(None)))
             continue
-        sigma = real_number(width, "a width")
+        sigma = real_number(width, "a width (positive, or 'mean')")
         if not (sigma > 0 and 0 < 2 * sigma * sigma < np.inf):
             raise ValueError(f"a width is {width}; give positive numbers or 'mean'")
         rules.append((f"gaussian({sigma:g})", Gaussian(2 * sigma**2)))
