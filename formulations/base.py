@@ -37,6 +37,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..util.moved import old_name
+from .derive.closed_forms import ClosedForms
 from .derive.declaration import Keyed
 from .derive.epigraph import DerivationError, Epigraph
 from .norms import Array, increasing_root, ratio
@@ -84,7 +85,7 @@ TRAITS = {
 
 
 @dataclass(frozen=True)
-class Formulation:
+class Formulation(ClosedForms):
     """A regularizer Ω(‖w_1‖, …, ‖w_M‖), declared by `penalty`.
 
     To make one, write a subclass that is a frozen dataclass. Its fields are its
@@ -107,7 +108,7 @@ class Formulation:
     ...     def penalty(self, u): return self.scale * cp.sum(u)
     """
 
-    exact: ClassVar[bool] = False
+    declares: ClassVar[str] = "penalty"
     listed: ClassVar[bool] = True
 
     @property
@@ -121,35 +122,11 @@ class Formulation:
         return frozenset()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Check the arguments of closed forms; drop those of another declaration."""
-        super().__init_subclass__(**options)
-        declared_above = any("penalty" in vars(c) for c in cls.__mro__[1:-2])
-        if "penalty" in vars(cls) and declared_above and "exact" not in vars(cls):
-            # Another declaration: closed forms and traits of its parent are not its.
-            cls.exact = False
-            stated = [trait.attribute for trait in TRAITS.values()]
-            others = ("traits", "reweight", "elasticities", "prox_slope", "rounding")
-            for name in (*CHECKED, *others, *stated):
-                if name not in vars(cls) and name in vars(Formulation):
-                    setattr(cls, name, vars(Formulation)[name])
+        """Check the arguments of closed forms."""
         for name in CHECKED:
-            own = vars(cls).get(name)
-            if own is not None and own is not vars(Formulation)[name]:
-                setattr(cls, name, _guarded(name, own))
-
-    def closed(self, name: str) -> bool:
-        """Whether a method has a closed form here, or is derived numerically.
-
-        Parameters
-        ----------
-        name : str
-            The name of a method, such as "prox".
-
-        Returns
-        -------
-        bool
-        """
-        return getattr(type(self), name) is not getattr(Formulation, name)
+            if name in vars(cls):
+                setattr(cls, name, _guarded(name, vars(cls)[name]))
+        super().__init_subclass__(**options)
 
     def penalty(self, u: Any) -> Any:
         """Ω(u) as a CVXPY expression: THE declaration.
@@ -354,7 +331,30 @@ class Formulation:
         top = np.maximum(u, 0.0)  # Ω increases: no entry grows, and 0 stays 0
         # Any entry ≤ 0 comes out as 0. Far below 0 the program is not degenerate.
         below = np.where(u > 0, u, np.minimum(u, -np.max(top, initial=0.0)))
-        return np.clip(self.epigraph(len(u)).prox(below, np.asarray(step)), 0.0, top)
+        z = np.clip(self.epigraph(len(u)).prox(below, np.asarray(step)), 0.0, top)
+        return self._with_zeros(z, u, np.asarray(step, float))
+
+    def _with_zeros(self, z: Array, u: Array, step: Array) -> Array:
+        """A derived prox with zeros for its smallest entries, where 0 is not worse.
+
+        Leaving 0 costs or gains at first order. Values that are good to rounding errors
+        show it for larger entries than values that are derived.
+        """
+        objective = lambda z: self.value(z) + float(np.sum((z - u) ** 2 / (2 * step)))  # noqa: E731
+        large, longest = np.max(z, initial=0.0), np.max(u, initial=0.0)
+        z = np.where(z <= 1e-10 * large, 0.0, z)  # nobody knows these digits
+        if not np.any((z > 0) & (z <= 1e-6 * longest)):
+            return z
+        if self.has_sharp_values(len(z)):
+            limits, room = [1e-6 * longest, 1e-8 * longest], 0.0
+        else:
+            limits, room = [max(1e-7 * large, 1e-10 * longest)], 1e-9
+        with contextlib.suppress(DerivationError):
+            for limit in limits:
+                cut, now = np.where(z <= limit, 0.0, z), objective(z)
+                if objective(cut) <= now + room * abs(now):
+                    return cut
+        return z
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         """∂prox/∂u over the kernels with prox > 0; the others stay at 0.
@@ -404,6 +404,20 @@ class Formulation:
             return np.asarray(not np.isfinite(self.conjugate(float(s) * v)))
 
         return float(increasing_root(outside, np.zeros(()), np.ones(())))
+
+    def has_sharp_values(self, M: int) -> bool:
+        """Whether Ω(u) is evaluated to rounding errors, not by a numerical solver.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        bool
+        """
+        return self.closed("value") or self.epigraph(M).is_explicit
 
     def validate(self, M: int) -> None:
         """Check that the parameters fit M kernels.
@@ -519,15 +533,26 @@ def _guarded(name: str, method: Callable) -> Callable:
     return checked
 
 
-def as_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
-    """Groups as tuples of integers; an empty or repeated member is refused."""
+def integer_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
+    """Groups as tuples of integers; groups may overlap."""
     try:
-        found = tuple(tuple(operator.index(k) for k in group) for group in groups)
+        return tuple(tuple(map(_kernel_number, group)) for group in groups)
     except TypeError:
         raise ValueError(
             f"{owner}: groups = {groups!r} must be lists of kernel numbers, "
             "e.g. [[0, 1], [2]]"
         ) from None
+
+
+def _kernel_number(given: Any) -> int:
+    if isinstance(given, bool | np.bool_):
+        raise TypeError
+    return operator.index(given)
+
+
+def as_groups(groups: Sequence[Sequence[int]], owner: str) -> Groups:
+    """Groups as tuples of integers; an empty or repeated member is refused."""
+    found = integer_groups(groups, owner)
     members = [k for group in found for k in group]
     if not members or not all(found) or len(set(members)) < len(members):
         raise ValueError(
@@ -557,7 +582,7 @@ def owners(groups: Groups) -> Array:
 
 def check_range(owner: str, name: str, value: float, low: float, high: float) -> None:
     """Refuse a parameter that is not a number between low and high."""
-    if isinstance(value, str | complex) or not low <= value <= high:  # NaN, too
+    if not low <= value <= high:  # NaN, too
         raise ValueError(
             f"{owner}: {name} = {value!r} is not a number in [{low}, {high}]"
         )

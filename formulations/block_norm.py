@@ -26,8 +26,6 @@ class PowerOfBlockNorm(Formulation):
     A subclass gives `exponent`, and k and c as `power`.
     """
 
-    exact: ClassVar[bool] = True
-
     @property
     def exponent(self) -> float:
         """The block exponent q."""
@@ -166,6 +164,7 @@ class BlockNorm(SquaredBlockNorm):
     """
 
     q: float = 1.5
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range("BlockNorm", "q", self.q, 1.0, INF)
@@ -187,6 +186,8 @@ class BlockL1(SquaredBlockNorm):
 
     Dual: ½ max v². Meets GroupLasso along C. Reference: Rakotomamonjy et al. (2008).
     """
+
+    exact: ClassVar[bool] = True
 
     @property
     def exponent(self) -> float:

@@ -79,12 +79,17 @@ def _check_increase(declared: Keyed, M: int) -> None:
     owner = declared.owner
     owner.epigraph(M).cones  # noqa: B018  # DCP, shape and type are checked here
     rng = np.random.default_rng(0)
+    if not np.isfinite(owner.value(np.zeros(M))):
+        raise ValueError(
+            f"{owner!r} is infinite at u = 0, where all weights are zero; Ω must be "
+            "finite there, and increase in each block norm"
+        )
     for u in (np.zeros(M), np.ones(M), *rng.uniform(0, 2, size=(4, M))):
         here = owner.value(u)
         for m in range(M):
             more = u + 0.1 * (np.arange(M) == m)
             there = owner.value(more)
-            if there < here - 1e-7 * (1 + abs(here)):
+            if here - there > 1e-7 * (1 + abs(there)):  # also from infinity
                 raise ValueError(
                     f"{owner!r} falls from {here:.6g} to {there:.6g} when u_{m} "
                     f"grows from {u[m]:.3g} to {more[m]:.3g}; Ω must increase in "

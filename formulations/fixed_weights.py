@@ -29,13 +29,12 @@ class FixedWeights(Formulation):
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        theta = np.asarray(self.theta, float)
+        theta = self._theta
         if theta.ndim != 1 or not np.all(np.isfinite(theta) & (theta >= 0)):
             raise ValueError(
                 f"FixedWeights: weights must be finite and non-negative, got "
                 f"{self.theta}"
             )
-        object.__setattr__(self, "theta", tuple(theta.tolist()))
 
     @property
     def _theta(self) -> Array:

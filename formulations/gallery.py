@@ -29,7 +29,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Formulation, check_count
+from ..util.parameters import real_number, real_numbers
+from .base import Formulation, check_count, check_range, integer_groups
 from .declared import Declared, formulation, variational
 from .norms import Array, ratio
 
@@ -55,9 +56,11 @@ def k_support(k: int) -> Declared:
     """
     import cvxpy as cp
 
+    most = _positive("k_support", "k", k)
+
     @variational
     def k_support_norm(theta: Any) -> Any:
-        return cp.Constant(0.0), [theta <= 1, cp.sum(theta) <= k]
+        return cp.Constant(0.0), [theta <= 1, cp.sum(theta) <= most]
 
     return k_support_norm
 
@@ -168,8 +171,13 @@ def owl(lam: Sequence[float] | np.ndarray) -> OrderedWeightedL1:
     ValueError
         Where lam increases, is negative or vanishes.
     """
-    values = np.array(lam, float)
-    if np.any(np.diff(values) > 0) or np.any(values < 0) or not np.any(values):
+    values = real_numbers(lam, "owl: lam", "one number per kernel")
+    if (
+        values.ndim != 1
+        or np.any(np.diff(values) > 0)
+        or np.any(values < 0)
+        or not np.any(values)
+    ):
         raise ValueError(f"lam = {lam!r}: give weights ≥ 0 in decreasing order")
     return OrderedWeightedL1(tuple(values.tolist()))
 
@@ -189,6 +197,10 @@ def sparse_group(groups: Groups, a: float = 0.5) -> Declared:
     Declared
     """
     import cvxpy as cp
+
+    groups = integer_groups(groups, "sparse_group")
+    a = real_number(a, "sparse_group: a")
+    check_range("sparse_group", "a", a, 0.0, 1.0)
 
     @formulation
     def sparse_group_lasso(u: Any) -> Any:
@@ -212,6 +224,7 @@ def latent_groups(groups: Groups) -> Declared:
     """
     import cvxpy as cp
 
+    groups = integer_groups(groups, "latent_groups")
     members = np.array([m for group in groups for m in group])
     ends = np.cumsum([0, *map(len, groups)])
 
@@ -241,6 +254,8 @@ def log_barrier(mu: float = 0.1, c: float = 1.0) -> Declared:
     """
     import cvxpy as cp
 
+    mu, c = _positive("log_barrier", "mu", mu), _positive("log_barrier", "c", c)
+
     @variational
     def log_barrier_on_theta(theta: Any) -> Any:
         return c * cp.sum(theta) - mu * cp.sum(cp.log(theta))
@@ -260,10 +275,20 @@ def prior_l1(prior: Sequence[float] | np.ndarray) -> Declared:
     -------
     Declared
     """
-    scale = 1 / np.array(prior, float)
+    values = real_numbers(prior, "prior_l1: prior", "one number per kernel")
+    if values.ndim != 1 or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"prior = {prior!r}: give one positive number per kernel")
+    scale = 1 / values
 
     @formulation
     def prior_weighted_l1(u: Any) -> Any:
         return scale @ u
 
     return prior_weighted_l1
+
+
+def _positive(owner: str, name: str, given: Any) -> float:
+    """A parameter as a float; what is not positive and finite is refused."""
+    value = real_number(given, f"{owner}: {name}")
+    check_range(owner, name, value, 1e-300, 1e300)
+    return value

@@ -27,6 +27,7 @@ class LpNorm(SquaredBlockNorm):
     """
 
     p: float = 2.0
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range("LpNorm", "p", self.p, 1.0, INF)
@@ -64,13 +65,12 @@ class WeightedLpNorm(SquaredBlockNorm):
 
     def __post_init__(self) -> None:
         check_range("WeightedLpNorm", "p", self.p, 1.0, INF)
-        prior = np.asarray(self.prior, float)
+        prior = np.array(self.prior)
         if prior.ndim != 1 or not np.all(np.isfinite(prior) & (prior > 0)):
             raise ValueError(
                 f"WeightedLpNorm: prior must be one positive number per kernel, got "
                 f"{self.prior}; leave out a kernel instead of giving it prior 0"
             )
-        object.__setattr__(self, "prior", tuple(prior.tolist()))
 
     @property
     def exponent(self) -> float:

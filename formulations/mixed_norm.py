@@ -27,7 +27,6 @@ class SquaredMixedNorm(Formulation):
     The dual of a mixed norm is the mixed norm of the dual exponents.
     """
 
-    exact: ClassVar[bool] = True
     groups: Any  # a tuple of tuples after __post_init__
 
     @property
@@ -191,6 +190,7 @@ class VSKL(SquaredMixedNorm):
 
     groups: Groups | Sequence[Sequence[int]]
     q: float = 2.0
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", as_groups(self.groups, "VSKL"))
@@ -232,6 +232,7 @@ class Composite(SquaredMixedNorm):
     groups: Groups | Sequence[Sequence[int]]
     r: float = 1.0
     s: float = 1.5
+    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", as_groups(self.groups, "Composite"))

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
+from ..util.parameters import nested
 from .base import Array, Formulation, check_count
 from .norms import declared_quadratic
 
@@ -35,7 +36,7 @@ class NonIsotropic(Formulation):
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        E = np.asarray(self.E, float)
+        E = np.array(self.E)
         if E.ndim != 2 or E.shape[0] != E.shape[1] or not np.all(np.isfinite(E)):
             raise ValueError(
                 f"NonIsotropic: E must be a finite square matrix, got shape {E.shape}"
@@ -46,8 +47,7 @@ class NonIsotropic(Formulation):
                 "NonIsotropic: E must be symmetric positive definite; add a small "
                 "multiple of the identity"
             )
-        E = (E + E.T) / 2
-        object.__setattr__(self, "E", tuple(tuple(row.tolist()) for row in E))
+        object.__setattr__(self, "E", nested((E + E.T) / 2))
 
     def validate(self, M: int) -> None:
         """One row of E per kernel."""

@@ -37,6 +37,7 @@ class Restricted(Formulation):
     whole: Formulation
     kernels: tuple[int, ...]
     M: int
+    exact: ClassVar[bool] = True  # where the whole is
     listed: ClassVar[bool] = False
 
     def fill(self, part: Array | float, rest: float = 0.0) -> Array:
@@ -52,14 +53,13 @@ class Restricted(Formulation):
         """That of the whole, and which kernels."""
         return Restricted, self.whole.key(), self.kernels, self.M
 
-    @property
-    def exact(self) -> bool:  # type: ignore[override]
-        """As for all kernels."""
-        return self.whole.exact
-
     def closed(self, name: str) -> bool:
         """As for all kernels."""
         return self.whole.closed(name)
+
+    def has_sharp_values(self, M: int) -> bool:
+        """As for all kernels."""
+        return self.whole.has_sharp_values(self.M)
 
     @property
     def traits(self) -> frozenset[str]:

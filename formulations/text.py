@@ -14,6 +14,7 @@ import math
 import re
 from typing import Any
 
+from ..util.parameters import shown
 from . import Formulation, formulations
 
 ALIASES = {"lp": "LpNorm", "l1": "BlockL1"}
@@ -39,6 +40,10 @@ def formulation_from(given: Any, p: float | None = None) -> Formulation:
         Where the text cannot be read, or there is no field p.
     """
     made = read_formulation(given) if isinstance(given, str) else given
+    if not isinstance(made, Formulation):
+        raise ValueError(
+            f"formulation = {shown(given)}; give an instance, or text such as 'lp:p=2'"
+        )
     if p is None:
         return made
     if "p" not in {field.name for field in dataclasses.fields(made)}:
@@ -55,14 +60,26 @@ def read_formulation(text: str) -> Formulation:
     kind = known_kind(name)
     try:
         call = ast.parse(f"f({rest}" + ("" if mark == "(" else ")"), mode="eval").body
-        assert isinstance(call, ast.Call)
-        values = [_literal(a) for a in call.args]
-        return kind(*values, **{str(k.arg): _literal(k.value) for k in call.keywords})
-    except (SyntaxError, AssertionError, TypeError, ValueError) as error:
-        said = str(error).replace(f"{kind.__name__}.__init__()", kind.__name__)
+        return kind(*_arguments(call), **_parameters(call))
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
+        said = str(error) or "it is nested too deeply"
+        said = said.replace(f"{kind.__name__}.__init__()", kind.__name__)
         takes = ", ".join(field.name for field in dataclasses.fields(kind))
         said += f"; it takes {takes or 'nothing'}" * isinstance(error, TypeError)
-        raise ValueError(f"formulation {text!r} cannot be read: {said}") from None
+        raise ValueError(f"formulation {shown(text)} cannot be read: {said}") from None
+
+
+def _arguments(call: Any) -> list:
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ValueError("write a name and its parameters, such as 'lp:p=2'")
+    return [_literal(one) for one in call.args]
+
+
+def _parameters(call: Any) -> dict[str, Any]:
+    found = {str(one.arg): _literal(one.value) for one in call.keywords}
+    if len(found) < len(call.keywords):
+        raise ValueError("a parameter is given twice")
+    return found
 
 
 def known_kind(name: str) -> type[Formulation]:

@@ -17,6 +17,7 @@ from .formulations.losses.base import Quadratic
 from .formulations.losses.declared import DeclaredLoss
 from .grams.stack import GramStack
 from .util.arrays import Array, real_array
+from .util.parameters import real_numbers, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ class Problem:
         return y
 
     def _penalty(self) -> float | Array:
-        C = real_array(self.C, "C", "one number, or one per sample")
+        C = real_numbers(self.C, "C", "one number, or one per sample")
         if C.shape not in ((), (self.grams.n,)):
             raise ValueError(
                 f"C has shape {C.shape}; give one number, or one per sample "
@@ -188,8 +189,15 @@ class Problem:
         for array in (grams.shift, self.y, self.costs):
             h.update(np.ascontiguousarray(array, "<f8").tobytes())
         for part in (self.loss, self.formulation):
-            h.update(json.dumps(describe(part, self)).encode())
+            h.update(json.dumps(describe(part, self), default=_no_digest).encode())
         return h.hexdigest()
+
+
+def _no_digest(value: Any) -> Any:
+    raise ValueError(
+        f"a parameter is {shown(value)}, which files and hashes cannot name; use "
+        "numbers, text and tuples of these"
+    )
 
 
 def quadratic_dual(problem: Problem) -> Quadratic:

@@ -28,12 +28,14 @@ has no kink at 0, no C gives zero weights. inf: w = 0 is optimal for every C.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
 from ..formulations import Formulation
 from ..formulations.block_norm import BlockL1
+from ..formulations.derive.epigraph import DerivationError
 from ..formulations.losses.face import Face
 from ..formulations.lp_norm import WeightedLpNorm
 from ..problem import Problem
@@ -77,6 +79,8 @@ def C_zero(problem: Problem) -> float | Array:
     >>> round(mklopt.C_zero(problem), 6)  # α = C y/2, and ‖α‖ reaches 1
     1.0
     """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"C_zero takes a Problem, got {type(problem).__name__}")
     return problem.C * zero_point(problem)[0]
 
 
@@ -114,11 +118,14 @@ def largest_scale(formulation: Formulation, v: Array) -> float:
         return INF
     least = -formulation.value(np.zeros(len(v)))
     # A derived Ω* is known to 1e-9 only, and so is where it leaves its minimum.
-    room = 0.0 if formulation.closed("conjugate") else 1e-9 * (1 + abs(least))
+    closed = formulation.closed("conjugate")
+    room, accuracy = (0.0, 1e-15) if closed else (1e-9 * (1 + abs(least)), 1e-10)
 
     def inside(t: float) -> bool:
-        with np.errstate(over="ignore"):
+        # Just outside of its domain a derived Ω* may not be found at all.
+        with np.errstate(over="ignore"), contextlib.suppress(DerivationError):
             return formulation.conjugate(t * v) <= least + room
+        return False
 
     low, high = 1e-6 / top, 1 / top
     if not inside(low):
@@ -127,7 +134,7 @@ def largest_scale(formulation: Formulation, v: Array) -> float:
         low, high = high, 2 * high
         if high > 1e100:
             return INF
-    while high - low > 1e-15 * high and low < 0.5 * (low + high) < high:
+    while high - low > accuracy * high and low < 0.5 * (low + high) < high:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if inside(middle) else (low, middle)
     return low
@@ -180,13 +187,18 @@ def _best_of_face(problem: Problem, f: Array, corner: Array) -> Array:
 def zero_point_by_program(problem: Problem) -> tuple[float, Array]:
     """The same t and α by the conic program, good to about 1e-8; kinked losses only."""
     grams, formulation = problem.grams, problem.formulation
-    used, best = np.array([int(np.argmax(np.sum(grams.diag(), axis=1)))]), 0.0
+    largest = np.argsort(-np.sum(grams.diag(), axis=1), kind="stable")
+    used, best = largest[:1], 0.0
     alpha = np.zeros(problem.shape)
-    for _ in range(grams.M):
+    while True:
         program, t = _program(problem, used)
         if next(runs(program, attempts("CLARABEL")), None) is None:
-            unbounded = "unbounded" in str(program.problem.status)
-            return (INF if unbounded else best), alpha
+            if "unbounded" not in str(program.problem.status):
+                return best, alpha
+            if len(used) == grams.M:
+                return INF, alpha
+            used = np.union1d(used, largest[: 2 * len(used)])  # some α costs these none
+            continue
         found = program.dual_point()
         v = grams.norms(found)
         size = min(largest_scale(formulation, v), 1.0)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -123,6 +123,11 @@ class Epigraph:
             t=columns.get(t.id, 0) + np.arange(self.heights * epigraph),
             offset=offset,
         )
+        numbers = (cones.P.data, cones.q, cones.A.data, [offset])
+        if np.isnan(cones.b).any() or not np.isfinite(np.concatenate(numbers)).all():
+            raise ValueError(
+                f"{self.what} contains numbers that are NaN or infinite: {expression}"
+            )
         return Ordered.of(cones, columns[s.id] + np.arange(size)) if ordered else cones
 
     def _declared(self, x: Any) -> tuple[Any, list]:
@@ -206,6 +211,11 @@ class Epigraph:
             return None
         return x, expression
 
+    @property
+    def is_explicit(self) -> bool:
+        """Whether values are those of an expression, good to rounding errors."""
+        return self._expression is not None
+
     # ---- what is derived ----------------------------------------------------------
 
     def conjugate(self, v: Array) -> Array:
@@ -285,10 +295,13 @@ class Epigraph:
     def prox(self, x: Array, step: Array | float) -> Array:
         """argmin_z Σ h(z) + Σ (z − x)² / (2 step)."""
         scale = 1.0 / np.broadcast_to(np.asarray(step, float), self.shape).ravel()
+        # Relative to the distance from 0: Clarabel's goals are absolute below 1.
+        unit = min(float(np.max(scale * np.ravel(x) ** 2, initial=0.0)), 1.0) or 1.0
 
         def nearest(form: Cones) -> Solution:
             q = form.q - form.cost(scale * np.ravel(x))
-            return form.solve(q, P=sp.diags(form.cost(scale)))
+            bent = sp.csc_matrix((form.P + sp.diags(form.cost(scale))) / unit)
+            return replace(form, P=bent).solve(q / unit)
 
         form, solution = self._solved("total", nearest)
         self._trust(solution, "its prox")

@@ -40,6 +40,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..base import stated
+from ..derive.closed_forms import ClosedForms
 from ..derive.declaration import Keyed
 from ..derive.epigraph import Epigraph, split
 from ..norms import INF, increasing_root, newton_root
@@ -66,7 +67,7 @@ class Quadratic(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loss:
+class Loss(ClosedForms):
     """A convex loss V(f, y), declared by `expression`.
 
     To make one, write a subclass that is a frozen dataclass. Its fields are its
@@ -103,7 +104,7 @@ class Loss:
     """
 
     labels: ClassVar[str] = "real"
-    exact: ClassVar[bool] = False
+    declares: ClassVar[str] = "expression"
     relative_rounding: ClassVar[bool] = False
     listed: ClassVar[bool] = True
     bias_allowed: ClassVar[bool] = True

@@ -67,6 +67,7 @@ class OneClass(Hinge):
     """V = max(0, 1 − f): the hinge of a single class. With a bias it is trivial."""
 
     labels: ClassVar[str] = "ones"
+    exact: ClassVar[bool] = True  # the hinge with all labels 1
     bias_allowed: ClassVar[bool] = False
 
     def expression(self, f: Any, y: Array) -> Any:

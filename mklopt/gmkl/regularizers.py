@@ -21,10 +21,11 @@ import scipy.linalg
 from ..formulations.base import as_groups, check_partition, check_range, owners
 from ..formulations.norms import INF, Array, norm, norm_gradient
 from ..solvers.base import positive
+from ..util.parameters import Parameters
 
 
 @dataclass(frozen=True)
-class Regularizer:
+class Regularizer(Parameters):
     """r(d) and its gradient; a subclass of your own states both.
 
     Parameters

@@ -8,8 +8,10 @@ convex          whether CVXPY can see it (DCP), or why not
 kind            a norm (Ω(tu) = tΩ(u)), half the square of one, or neither
 increasing      in each u_m: without it the problem in w is not convex; a violation
                 comes with the point that shows it
-kink            the largest s with s e_m ∈ ∂Ω(0): kernel m is dropped while ‖α‖_{K_m}
-                stays below; 0: kernels are never dropped
+kink            the largest s with s e_m ∈ ∂Ω(0). Where all are positive, w = 0 is
+                optimal for small C
+drop            a point u, a kernel m and a slope s: with the other norms as in u, ‖w_m‖
+                stays next to 0 while ‖α‖_{K_m} < s. None: no such point was found
 dual            the dual norm at sample points (Ω* where Ω is neither norm nor square)
 curvature       a bound on the modulus μ of strong convexity, Ω − (μ/2)‖u‖² convex: the
                 smallest second difference among sample points; 0: not strongly convex
@@ -18,6 +20,8 @@ solvers         those that accept it with the hinge or the logistic loss
 
 `convex` is a proof by the rules of DCP. `kind`, `increasing` and `curvature` are
 judged at sample points, always the same ones: samples can refute them, not prove them.
+A drop is shown by its point: Ω is convex, so (Ω(u + h e_m) − Ω(u))/h = s says that no
+‖α‖_{K_m} < s makes u_m larger than h.
 """
 
 from __future__ import annotations
@@ -36,13 +40,42 @@ from ..grams.stack import GramStack
 from ..problem import Problem
 from ..reference.c_zero import C_zero
 from ..solvers import that_can
+from ..util.parameters import shown
 from .closed_forms import CHECKS, FormulationReport, check_closed_forms
 from .unit_balls import draw, dual_norm
 
 Array = np.ndarray
 CLOSE = 1e-6  # relative: derived values are good to 1e-8
 MIN_CURVATURE = 1e-4  # a smaller second difference is taken for 0
+MAX_KERNELS = 10_000  # for more, declarations do not fit in memory
 MAX_AXES = 5  # axes that are looked at, of many
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A point that shows how a kernel is dropped.
+
+    Parameters
+    ----------
+    u : array of shape (M,)
+        The other block norms; that of the kernel is 0.
+    kernel : int
+        Its number m.
+    slope : float
+        s: with the others as in u, ‖w_m‖ ≤ h while ‖α‖_{K_m} < s.
+    h : float
+        A small number.
+    """
+
+    u: Array
+    kernel: int
+    slope: float
+    h: float
+
+    def __str__(self) -> str:
+        m, at = self.kernel, np.array2string(self.u, precision=3, threshold=8)
+        while_below = f"while ‖α‖_K{m} < {self.slope:.4g}"
+        return f"at u = {at}, ‖w_{m}‖ stays below {self.h:g} {while_below}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +96,8 @@ class Inspection:
         Empty, or a point where Ω falls as a block norm grows.
     kink : dict of int to float
         Ω'(0; e_m) along some of the axes m.
+    drop : Drop or None
+        A point that shows how a kernel is dropped; None where none was found.
     dual : dict of str to float
         The dual norm (or Ω*) at sample points.
     curvature : float
@@ -79,6 +114,7 @@ class Inspection:
     degree: float | None = None
     violation: str = ""
     kink: dict[int, float] = field(default_factory=dict)
+    drop: Drop | None = None
     dual: dict[str, float] = field(default_factory=dict)
     curvature: float = 0.0
     solvers: tuple[str, ...] = ()
@@ -106,8 +142,8 @@ class Inspection:
 
     @property
     def sparse(self) -> bool:
-        """Whether kernels can be dropped: Ω has a kink at 0 along some axis."""
-        return any(size > 0 for size in self.kink.values())
+        """Whether kernels can be dropped; `drop` shows how."""
+        return self.drop is not None
 
     @property
     def closed(self) -> tuple[str, ...]:
@@ -123,7 +159,7 @@ class Inspection:
     def kind(self) -> str:
         """A norm, half the square of one, or neither, in words."""
         if self.degree is None:
-            return "not homogeneous: neither a norm nor its square"
+            return "neither a norm nor half the square of one"
         if self.norm:
             return "a norm"
         if self.squared:
@@ -155,25 +191,27 @@ class Inspection:
 
     def _lines(self) -> Iterator[str]:
         if not self.convex:
-            yield f"not convex: {self.why_not_convex}"
+            yield f"not known to be convex: {self.why_not_convex}"
             return
-        yield f"convex (DCP), {self.kind}"
+        yield f"convex (DCP), at sample points {self.kind}"
         if self.violation:
             yield f"not increasing: {self.violation}"
             return
-        yield "increasing"
-        kinks = ", ".join(f"{size:.4g} at u_{m}" for m, size in self.kink.items())
-        dropped = f"{kinks}; kernels below it are dropped"
-        yield f"kink at 0: {dropped if self.sparse else 'none, no kernel is dropped'}"
+        yield "increasing at sample points"
+        kinks = [f"{s:.4g} in u_{m}" for m, s in self.kink.items() if s > 0]
+        all_zero = "; w = 0 is optimal for small C" * (len(kinks) == self.M)
+        yield f"kink at 0: {', '.join(kinks) or 'none found'}{all_zero}"
+        yield f"kernels can be dropped: {self.drop or 'not seen at sample points'}"
         word = "Ω°" if self.norm or self.squared else "Ω*"
         yield "; ".join(f"{word}({v}) = {x:.6g}" for v, x in self.dual.items())
-        strong = f"modulus at most {self.curvature:.3g}" if self.curvature else "no"
-        yield f"strongly convex: {strong}"
+        largest = 1.001 * self.curvature + MIN_CURVATURE  # derived values are inexact
+        modulus = "0" if self.norm else f"at most {largest:.3g}"
+        yield f"modulus of strong convexity: {modulus}"
         if self.C_zero is not None:
             yield f"all weights are zero up to C = {np.max(self.C_zero):.6g}"
         yield f"closed forms: {', '.join(self.closed) or 'none'}"
         yield f"derived numerically: {', '.join(self.derived) or 'none'}"
-        yield f"solvers: {', '.join(self.solvers)}"
+        yield f"solvers (hinge or logistic loss): {', '.join(self.solvers)}"
 
 
 def inspect(
@@ -199,7 +237,8 @@ def inspect(
     Raises
     ------
     ValueError
-        If the first argument is no formulation, or fits no number of kernels.
+        If the first argument is no formulation, M is not a whole number from 1 on, or
+        the formulation fits no number of kernels.
 
     Examples
     --------
@@ -213,9 +252,9 @@ def inspect(
             f"inspect takes a formulation, got {formulation!r}; make one with "
             "@mklopt.formulation, or call a class with its parameters"
         )
-    if problem is not None:
-        M = problem.grams.M
-    M = fitting(formulation) if M is None else int(M)
+    if problem is not None and not isinstance(problem, Problem):
+        raise ValueError(f"problem = {problem!r}; give a Problem, or leave it out")
+    M = _count(formulation, M if problem is None else problem.grams.M)
     try:
         formulation.epigraph(M).cones  # noqa: B018
     except (ValueError, DerivationError) as error:
@@ -228,6 +267,7 @@ def inspect(
         M,
         degree=degree,
         kink=dict(_kink(formulation, M, degree)),
+        drop=next(_drops(formulation, M), None),
         dual=dict(_dual(formulation, M, degree)),
         curvature=_curvature(formulation, M, degree),
         solvers=_solvers(formulation, M),
@@ -269,9 +309,17 @@ def check_formulation(
     """
     if not isinstance(formulation, Formulation):
         raise ValueError(f"check_formulation takes a formulation, got {formulation!r}")
-    return check_closed_forms(
-        formulation, fitting(formulation) if M is None else int(M)
-    )
+    return check_closed_forms(formulation, _count(formulation, M))
+
+
+def _count(formulation: Formulation, M: Any) -> int:
+    """The number of kernels that was given, or one that fits."""
+    if M is None:
+        return fitting(formulation)
+    whole = isinstance(M, int | np.integer) and not isinstance(M, bool)
+    if not whole or not 1 <= M <= MAX_KERNELS:
+        raise ValueError(f"M = {shown(M)}; give a whole number from 1 to {MAX_KERNELS}")
+    return int(M)
 
 
 def fitting(formulation: Formulation) -> int:
@@ -292,6 +340,8 @@ def _fits(formulation: Formulation, M: int) -> bool:
         formulation.penalty(cp.Variable(M, nonneg=True))
     except (IndexError, ValueError):
         return False
+    except Exception:  # a mistake of another kind, which `inspect` tells
+        return True
     return True
 
 
@@ -305,10 +355,10 @@ def _samples(M: int, count: int = 6) -> Array:
 
 def _degree(formulation: Formulation, M: int) -> float | None:
     """d with Ω(t u) = t^d Ω(u), if there is one."""
-    if abs(formulation.value(np.zeros(M))) > CLOSE:
+    if not abs(formulation.value(np.zeros(M))) <= CLOSE:
         return None
     found = []
-    for u in _samples(M):
+    for u in (*np.eye(M), *_samples(M)):
         here = formulation.value(u)
         for t in (0.5, 3.0):
             there = formulation.value(t * u)
@@ -328,7 +378,7 @@ def _violation(formulation: Formulation, M: int) -> str:
         for m in range(M):
             for h in (0.1, 1.0):
                 there = formulation.value(u + h * (np.arange(M) == m))
-                if there < here - CLOSE * (1 + abs(here)):
+                if here - there > CLOSE * (1 + abs(there)):  # also from infinity
                     at = np.array2string(u, precision=3)
                     return (
                         f"at u = {at} it falls from {here:.6g} to {there:.6g} when "
@@ -350,10 +400,29 @@ def _kink(f: Formulation, M: int, degree: float | None) -> Iterator[tuple[int, f
 def _slope_at_0(f: Formulation, axis: Array) -> float:
     """The limit of (Ω(h e) − Ω(0))/h; 0 where these still fall by a power of h."""
     zero = f.value(0 * axis)
+    if zero == 0 and f.has_sharp_values(len(axis)):  # nothing cancels
+        coarse, fine = (f.value(h * axis) / h for h in (1e-100, 1e-200))
+        return float(fine) if fine >= 0.999 * coarse else 0.0
     coarse, fine = ((f.value(h * axis) - zero) / h for h in (1e-3, 1e-4))
     if fine < 0.97 * coarse or fine < 10 * CLOSE:
         return 0.0
     return float(fine + (fine - coarse) / 9)  # extrapolated to h = 0
+
+
+def _drops(f: Formulation, M: int) -> Iterator[Drop]:
+    """Points where the slope at u_m = 0 is positive: others at 1, one at 1, or 0."""
+    axes = np.unique(np.linspace(0, M - 1, min(M, MAX_AXES)).astype(int))
+    # Derived values are good to 1e-9, others to 1e-15: so is h times a slope.
+    near, far = (1e-6, 1e-3) if f.has_sharp_values(M) else (1e-4, 1e-2)
+    for m in axes.tolist():
+        away = np.eye(M)[m]
+        for u in (1 - away, *np.eye(M)[axes[axes != m]], 0 * away):
+            here = f.value(u)
+            if not np.isfinite(here):
+                continue
+            small, large = ((f.value(u + h * away) - here) / h for h in (near, far))
+            if small > max(0.9 * large, 1e-3 * (1 + abs(here))) or np.isinf(small):
+                yield Drop(u, m, float(small), near)
 
 
 def _dual(f: Formulation, M: int, degree: float | None) -> Iterator[tuple[str, float]]:

@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from ..util.arrays import Array, real_array, whole_number
+from ..util.arrays import Array, whole_number
+from ..util.parameters import real_number
 from .fitted import FittedKernels, Sizes, blocks_of, sizes_of
 from .functions import Function, Gaussian, Kernel, Power
 from .normalizations import Steps
@@ -123,10 +124,10 @@ def gaussians(widths: Any, on: str = "all") -> Family:
         if str(width) == "mean":
             rules.append(("gaussian(mean)", Gaussian(None)))
             continue
-        sigma = real_array(width, "a width", "a positive number or 'mean'")
-        if sigma.ndim or not (sigma > 0 and 0 < 2 * sigma**2 < np.inf):
+        sigma = real_number(width, "a width (positive, or 'mean')")
+        if not (sigma > 0 and 0 < 2 * sigma * sigma < np.inf):
             raise ValueError(f"a width is {width}; give positive numbers or 'mean'")
-        rules.append((f"gaussian({sigma:g})", Gaussian(2 * float(sigma) ** 2)))
+        rules.append((f"gaussian({sigma:g})", Gaussian(2 * sigma**2)))
     return _family(rules, on)
 
 
@@ -146,10 +147,11 @@ def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
     -------
     Family
     """
+    offset = real_number(offset, "offset")
     if not 0 <= offset < np.inf:
         raise ValueError(f"offset = {offset}; give a number that is not negative")
     degrees = [degrees] if np.ndim(degrees) == 0 else degrees
-    powers = [Power(whole_number(p, "a degree", 1), float(offset)) for p in degrees]
+    powers = [Power(whole_number(p, "a degree", 1), offset) for p in degrees]
     return _family([(f"polynomial({p.degree})", p) for p in powers], on)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..util.arrays import Array, real_array
+from ..util.parameters import Parameters
 from .normalizations import NORMALIZATIONS, Block
 from .pairwise import distances, products
 
@@ -20,7 +21,7 @@ WHOLE = Block(slice(None))
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Parameters):
     """exp(−t/scale) with t = ‖x − z‖², or with distances t as they are given."""
 
     scale: float | None  # None: the mean of t over training pairs
@@ -42,7 +43,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Power:
+class Power(Parameters):
     """(t + offset)^degree with t = ⟨x, z⟩; on no features it is a constant kernel."""
 
     degree: int

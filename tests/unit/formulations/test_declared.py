@@ -6,8 +6,23 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mklopt import Problem, certify, formulation, reference, variational
-from mklopt.formulations import GroupLasso, LpNorm, declared
+from mklopt import (
+    GramStack,
+    Problem,
+    certify,
+    formulation,
+    reference,
+    solve,
+    variational,
+)
+from mklopt.formulations import (
+    ElasticNet,
+    GroupLasso,
+    LpNorm,
+    declared,
+    formulations,
+    stripped,
+)
 from mklopt.formulations.derive.epigraph import Epigraph
 from mklopt.reference.contract_problems import load
 
@@ -225,3 +240,41 @@ def test_stripped_formulations_are_equal_where_their_parameters_are():
     same, other = declared.stripped(LpNorm(2.0)), declared.stripped(LpNorm(3.0))
     assert same.epigraph(4) is declared.stripped(LpNorm(2.0)).epigraph(4)
     assert same.epigraph(4) is not other.epigraph(4)
+
+
+# ---- zeros are zeros ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_the_derived_prox_is_zero_where_the_closed_one_is(scale):
+    """All examples of all formulations, at points with some, all or no zeros."""
+    rng, missed, zeros = np.random.default_rng(0), 0, 0
+    for kind in formulations().values():
+        for one in kind.examples(5):
+            if not one.closed("prox"):
+                continue
+            twin = stripped(one)
+            for step in (0.1, 2.0):
+                u = scale * rng.uniform(-0.3, 1.0, 5)
+                known, found = one.prox(u, step * scale), twin.prox(u, step * scale)
+                np.testing.assert_allclose(found, known, atol=1e-5 * np.max(u))
+                zero = (known == 0) & (u > 0)
+                zeros, missed = zeros + np.sum(zero), missed + np.sum(found[zero] > 0)
+                assert np.all(found[known > 1e-6 * np.max(known)] > 0)
+    assert zeros > 20 and missed == 0
+
+
+@pytest.mark.parametrize("C", [0.2, 1.0])
+def test_a_declared_sum_uses_the_kernels_that_the_group_lasso_uses(C):
+    L = np.random.default_rng(1).normal(size=(20, 25, 2))
+    y = np.sign(L[0, :, 0] + L[1, :, 1])
+    stack = GramStack.from_factors(L)
+    for kind in (GroupLasso(), ElasticNet(0.7)):
+        used = []
+        for one in (kind, stripped(kind)):
+            found = solve(Problem(stack, y, "logistic", one, C), tol=1e-7)
+            assert found.converged
+            weights, active = found.weights, found.trace.last("active")
+            used.append((np.flatnonzero(weights).tolist(), int(active)))
+            assert active == np.sum(found.certificate.norms > 0)
+        assert used[0] == used[1] and used[0][1] < 20

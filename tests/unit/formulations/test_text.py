@@ -38,7 +38,7 @@ def test_p_replaces_the_p_that_is_written():
     "text, words",
     [
         ("lq", "'lq' is not known; choose one of BlockL1"),
-        ("lp:p=0", "p = 0 is not a number in"),
+        ("lp:p=0", "p = 0.0 is not a number in"),
         ("lp:r=2", "unexpected keyword argument 'r'"),
         ("lp:p=__import__('os')", "is no plain number"),
         ("lp:p=", "cannot be read"),
@@ -48,3 +48,28 @@ def test_p_replaces_the_p_that_is_written():
 def test_text_that_means_nothing_is_explained(text, words):
     with pytest.raises(ValueError, match=words):
         formulation_from(text)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("lp:p=2,p=3", "given twice"),
+        ("lp:)(p=3", "a name and its parameters"),
+        ("lp:)+f(", "a name and its parameters"),
+        ("lp:p=True", "not a real number"),
+        ("lp:p=2j", "not a real number"),
+        ("lp:p=" + "9" * 500, "not a real number"),
+        ("lp:p=" + "-" * 100_000 + "1", "nested too deeply"),
+    ],
+)
+def test_text_that_python_would_read_is_refused_in_one_sentence(text, words):
+    with pytest.raises(ValueError, match=words) as error:
+        formulation_from(text)
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("given", [None, 3, object])
+@pytest.mark.parametrize("p", [None, 2.0])
+def test_what_is_neither_text_nor_a_formulation_is_refused(given, p):
+    with pytest.raises(ValueError, match="give an instance, or text"):
+        formulation_from(given, p)

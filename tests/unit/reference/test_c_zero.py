@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -117,3 +118,42 @@ def test_C_zero_with_one_C_per_sample_keeps_their_ratios():
     assert np.ptp(found / costs) <= 1e-12
     at = solve(p.with_(C=found * (1 - 1e-9)), "spicy", tol=1e-9)
     assert at.converged and np.max(at.certificate.norms) <= 1e-6
+
+
+# ---- trees of groups ----------------------------------------------------------------
+
+TREE = ([0, 1, 2, 3], [0, 1], [2, 3], [3])
+
+
+@mklopt.formulation
+def tree(u):
+    return cp.sum(u) + 0.5 * sum(cp.norm(u[group]) for group in TREE)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "eps_insensitive"])
+def test_a_sum_of_norms_over_a_tree_has_a_C_zero_and_a_path(loss):
+    """Ω* is not found just outside of its domain; the hinge has an α that costs the
+    first kernel nothing, so that its program alone is unbounded."""
+    L = np.random.default_rng(0).normal(size=(4, 14, 3))
+    y = np.where(np.arange(14) < 5, 1.0, -1.0)
+    problem = mklopt.Problem(mklopt.GramStack.from_factors(L), y, loss, tree)
+    C = mklopt.C_zero(problem)
+    lasso = mklopt.C_zero(problem.with_(formulation=mklopt.formulations.GroupLasso()))
+    assert lasso * (1 - 1e-6) <= C <= 3 * lasso  # Σu ≤ Ω ≤ 3Σu
+    below, above = (
+        mklopt.solve(problem.with_(C=t * C), tol=1e-7) for t in (0.99, 1.05)
+    )
+    assert not np.any(below.certificate.norms) and np.any(above.certificate.norms)
+    if loss == "logistic":
+        found = mklopt.path(problem, points=3, span=4.0, tol=1e-6)
+        assert (
+            found.converged
+            and not np.any(found.weights[0])
+            and np.any(found.weights[2])
+        )
+
+
+def test_only_a_problem_has_a_C_zero():
+    for wrong in (None, 3, tree):
+        with pytest.raises(ValueError, match="C_zero takes a Problem, got"):
+            mklopt.C_zero(wrong)
