@@ -50,7 +50,7 @@ def observed(case: Case) -> Explanation:
         words = f"stopped early: the gap is {gap:.1e}; α solves the SVM at the weights"
         return Explanation("stopped early", words)
     if inner <= case.explained:
-        right = case.reference.weights
+        right = case.best_weights
         off_by = float(np.linalg.norm(case.weights - right))
         far = relative(off_by, float(np.linalg.norm(right)))
         words = (

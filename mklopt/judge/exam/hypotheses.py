@@ -28,8 +28,8 @@ from ...formulations.norms import INF, block_exponent
 from ...grams.stack import GramStack
 from ...problem import Problem
 from ...util.tables import shown
+from .answer import Candidate
 from .case import EXPLAINED, Case, error_of, infeasibility
-from .sandbox import Candidate
 
 Array = np.ndarray
 RECOMPUTED = 0.6  # the share of an explanation for which α or θ was computed anew
@@ -205,7 +205,7 @@ def ignored_kernels(case: Case) -> Explanations:
     theta, B = case.given.weights, case.given.coefficients
     theta, B = (None if part is None else part[used] for part in (theta, B))
     other = case.problem.with_(grams=case.problem.grams.subset(used))
-    missed = case.reference.weights > 1e-3 * np.max(case.reference.weights)
+    missed = case.best_weights > 1e-3 * np.max(case.best_weights)
     names = ", ".join(map(str, np.flatnonzero(missed & ~used)))
     words = f"kernel {names} is ignored: optimal for the stack without it"
     error = error_of(other, replace(case.given, weights=theta, coefficients=B))
@@ -330,7 +330,7 @@ def permuted_weights(case: Case) -> Explanations:
     if case.given.weights is None or M < 2:
         return
     by_rank = np.empty(M, int)
-    right = np.argsort(case.reference.weights, kind="stable")
+    right = np.argsort(case.best_weights, kind="stable")
     by_rank[right] = np.argsort(theta, kind="stable")
     orders = {"change places": by_rank, "moved on by -1": np.roll(np.arange(M), 1),
               "moved on by 1": np.roll(np.arange(M), -1)}  # fmt: skip
