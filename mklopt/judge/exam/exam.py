@@ -41,6 +41,7 @@ from .trial import INPUTS, hashes
 
 Progress = Callable[[int, int], None]
 WORST_PROMISE = 1e-2  # a larger gap is no solution, whatever a solver promises
+MAX_SHOWN = 8  # problems that were not asked, by name
 MAX_DIAGNOSED = 18  # failures, those with the fewest samples
 
 
@@ -163,7 +164,9 @@ class SolverReport:
             say(f"{kind} ({count}): {names}\n    {_most_common(rows)}")
         say(_asked(self.rows))
         if self.left_out:
-            say(f"not asked, or refused: {'; '.join(self.left_out)}")
+            some = "; ".join(self.left_out[:MAX_SHOWN])
+            more = len(self.left_out) - MAX_SHOWN
+            say(f"not asked: {some}" + (f"; and {more} more" if more > 0 else ""))
         if self.seed is not None:
             say(f"fresh problems were drawn with seed {self.seed}")
         verdict = "passed" if self.passed else f"FAILED, most likely: {self.kind}"
@@ -209,31 +212,40 @@ def _called(row: ProblemResult) -> str:
 def _asked(rows: Sequence[ProblemResult]) -> str:
     """Which losses and formulations were asked for, and which were not."""
     said = []
-    names = {"loss": losses_by_name(), "formulation": formulations()}
+    names = {"losses": losses_by_name(), "formulations": formulations()}
     for part, known in names.items():
-        asked = dict.fromkeys(getattr(row, part).partition("(")[0] for row in rows)
+        shown = [row.loss if part == "losses" else row.formulation for row in rows]
+        asked = dict.fromkeys(words.partition("(")[0] for words in shown)
         others = [name for name in known if name not in asked]
-        rest = f" (and not {', '.join(others)})" if others else ""
-        said.append(f"{part}s {', '.join(asked) or 'none'}{rest}")
+        rest = f" (not {', '.join(others)})" if others else ""
+        said.append(f"{part} {', '.join(asked)}{rest}")
     return f"asked: {'; '.join(said)}"
 
 
 def _tables(rows: Sequence[ProblemResult]) -> Iterator[Any]:
-    """A table for each loss and formulation."""
+    """A table of graded problems for each loss and formulation, and one of fresh."""
     from rich.markup import escape
 
     numbers = ("gap", "above", "below", "α off", "s")
-    for pair, some in groupby(rows, key=lambda row: (row.loss, row.formulation)):
-        title = f"{escape(', '.join(pair))}: certified gap, primal above and dual below"
-        found = plain_table(f"{title} f*", ("", "problem"), numbers)
-        for grade, group in groupby(some, key=lambda row: row.grade):
+    for title, group in groupby(rows, key=_title):
+        found = plain_table(escape(title), ("", "problem"), numbers)
+        for grade, some in groupby(group, key=lambda row: row.grade):
             found.add_section()
             found.add_row("", f"[bold]{grade}[/]")
-            for row in group:
+            for row in some:
                 values = (row.gap, row.above, row.below, row.infeasible)
                 cells = (*(f"{x:.1e}" for x in values), f"{row.seconds:.1f}")
-                found.add_row(mark(row.passed), f"  {escape(row.problem)}", *cells)
+                what = f", {row.loss}, {row.formulation}" if grade == FRESH else ""
+                name = escape(f"  {row.problem}{what}")
+                found.add_row(mark(row.passed), name, *cells)
         yield found
+
+
+def _title(row: ProblemResult) -> str:
+    about = "certified gap, primal above and dual below f*"
+    if row.grade == FRESH:
+        return f"fresh problems: {about}"
+    return f"{row.loss}, {row.formulation}: {about}"
 
 
 # ---- the exam ----------------------------------------------------------------
@@ -337,7 +349,8 @@ def examine(
     for i, question in enumerate(questions):
         answer = answers[i]
         if answer.ended == "refused" and (question.optional or answer.tol == math.inf):
-            refused.append(f"{question.name}, {question.loss}, {question.formulation}")
+            what = f"{question.name} with {question.loss}, {question.formulation}"
+            refused.append(f"{what} (refused)")
             continue
         row, case = judge_answer(question, answer)
         if case is not None:

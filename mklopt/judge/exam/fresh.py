@@ -71,6 +71,8 @@ class Situation:
         if bias is not None:
             if self.bias is not None and bias != self.bias:
                 raise ValueError("the situation fixes the bias")
+            if bias and not loss.bias_allowed:
+                raise ValueError("the loss has no bias")
             draw.bias = bias
         if self.change is not None:
             self.change(draw)

@@ -156,8 +156,8 @@ def plan(
     make = Maker(traits, _bias(traits, bias, leave_out), tol, leave_out)
     if quick and grades is None:
         asked = (GRADES[0], FRESH)
-    for graded in (g for g in GRADED if g.grade in asked):
-        for claim in _few(claims, traits, quick):
+    for claim in _few(claims, traits, quick):
+        for graded in (g for g in GRADED if g.grade in asked):
             make.graded(graded, claim)
     if FRESH in asked:
         _draw_fresh(make, claims, np.random.default_rng(seed), quick)
@@ -166,7 +166,7 @@ def plan(
             f"no graded problem fits {name_of(solver)} with these formulations, losses "
             "and grades"
         )
-    return Plan(make.in_order(), tuple(make.dropped), seed)
+    return Plan(tuple(make.questions), tuple(make.dropped), seed)
 
 
 def _seed(given: Any) -> int:
@@ -333,15 +333,6 @@ class Maker:
                 break
             usual = False
         return self.add(FRESH, situation.name, found, claim)
-
-    def in_order(self) -> tuple[Question, ...]:
-        """All questions, those of one loss and formulation together."""
-        plain = [q for q in self.questions if not q.again]
-        first = {}
-        for q in plain:
-            first.setdefault((q.optional, q.loss, q.formulation), len(first))
-        plain.sort(key=lambda q: first[q.optional, q.loss, q.formulation])
-        return (*plain, *(q for q in self.questions if q.again))
 
 
 def _draw_fresh(make: Maker, claims: list[Claim], rng: Rng, quick: bool) -> None:

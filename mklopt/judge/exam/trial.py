@@ -45,7 +45,7 @@ Array = np.ndarray
 INPUTS = ("y", "C", "the kernels", "the loss, Ω or the bias")
 MAX_EARLIER = 5  # iterates before the last one whose weights are kept
 MAX_MEMORY = 4 << 30  # bytes that a candidate may take
-HIDDEN = ("mklopt.judge", "pytest", "_pytest", "xdist")  # modules of an exam
+HIDDEN = ("judge", "exam", "pytest", "mklopt.cli", "xdist")  # parts of names
 PACKAGE = os.path.dirname(mklopt.__file__)
 
 
@@ -306,6 +306,7 @@ def fork(pids: list[int], line: Any, of_judge: Any, *work: Any) -> None:
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
         os.dup2(2, 1)  # what a solver prints does not belong into a report
+        sys.stdout = sys.stderr
         limit_memory()
         hide()
         serve(*work, line.makefile("rb").readline, partial(send_whole, line))
@@ -329,7 +330,7 @@ def limit_memory() -> None:
 def hide() -> None:
     """No trace of an exam in the places where a solver may look for one."""
     sys.argv[:] = sys.orig_argv[:] = [sys.executable]
-    for name in [k for k in os.environ if k.startswith("PYTEST")]:
+    for name in [k for k in os.environ if "PYTEST" in k]:
         del os.environ[name]
-    for name in [k for k in sys.modules if k.startswith(HIDDEN)]:
+    for name in [k for k in sys.modules if any(x in k for x in HIDDEN)]:
         del sys.modules[name]

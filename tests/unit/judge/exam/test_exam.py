@@ -15,7 +15,7 @@ from mklopt import check_solver
 from mklopt.cli import main
 from mklopt.judge.exam.exam import SolverReport, examine, judge_answer
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.sandbox import Answer, Candidate
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 from mklopt.solvers import Iterate, solvers
 
@@ -147,9 +147,9 @@ def test_no_row_at_all_is_no_pass():
 def test_questions_can_be_asked_one_by_one():
     question = plan(right, **BRIEF).questions[0]
     seen: list[tuple[int, int]] = []
-    (good,) = examine(right, [question], progress=lambda *n: seen.append(n))
+    ((good,), _) = examine(right, [question], progress=lambda *n: seen.append(n))
     assert good.passed and good.problem == "small" and seen == [(1, 1)]
-    (bad,) = examine(lambda p: (right(p)[0], -right(p)[1]), [question])
+    ((bad,), _) = examine(lambda p: (right(p)[0], -right(p)[1]), [question])
     assert bad.kind == "sign reversed"
 
 
