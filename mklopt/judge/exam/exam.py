@@ -212,7 +212,7 @@ def _called(row: ProblemResult) -> str:
 def _asked(rows: Sequence[ProblemResult]) -> str:
     """Which losses and formulations were asked for, and which were not."""
     said = []
-    names = {"losses": losses_by_name(), "formulations": formulations()}
+    names: dict[str, Any] = {"losses": losses_by_name(), "formulations": formulations()}
     for part, known in names.items():
         shown = [row.loss if part == "losses" else row.formulation for row in rows]
         asked = dict.fromkeys(words.partition("(")[0] for words in shown)
@@ -345,7 +345,9 @@ def examine(
                 answers[i] = trials.run(i)
                 if progress is not None:
                     progress(len(answers), len(questions))
-    rows, cases, refused = [], {}, []
+    rows: list[ProblemResult] = []
+    cases: dict[int, Case] = {}
+    refused: list[str] = []
     for i, question in enumerate(questions):
         answer = answers[i]
         if answer.ended == "refused" and (question.optional or answer.tol == math.inf):

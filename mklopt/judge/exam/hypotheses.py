@@ -126,8 +126,10 @@ def bias(case: Case) -> Explanations:
     """Optimal without the bias, or with one, or with a penalty on it."""
     if case.problem.bias:
         words = "bias missing: optimal for the problem without one"
-        yield Explanation("bias missing", words, case.under(bias=False))
-        yield from _bias_with_a_price(case)
+        found = Explanation("bias missing", words, case.under(bias=False))
+        yield found
+        if found.error > case.explained:  # no bias is one with an infinite price
+            yield from _bias_with_a_price(case)
     elif case.problem.loss.bias_allowed:
         words = "bias added: optimal for the problem with a bias; it has none"
         yield Explanation("bias added", words, case.under(bias=True))

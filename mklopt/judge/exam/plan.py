@@ -113,7 +113,8 @@ class Kind:
 
     def drawn(self, M: int, rng: Rng) -> Formulation:
         """With parameters drawn at random, where they are not given."""
-        some = self.examples(M)
+        usual, *others = self.examples(M)
+        some = [other for other in others if other != usual] or [usual]
         found = some[int(rng.integers(len(some)))]
         return varied(found, rng) if self.family and rng.random() < 0.5 else found
 
@@ -226,7 +227,10 @@ def _stated(traits: Solver, kinds: list[Kind], losses: list) -> list[Claim]:
     names = dict.fromkeys((*FIRST_LOSSES, *losses_by_name()))
     some = losses or [(loss_from(name), True) for name in names]
     found = [
-        Claim(kind, *loss) for loss in some for kind in kinds if _takes(traits, kind, loss)
+        Claim(kind, *loss)
+        for loss in some
+        for kind in kinds
+        if _takes(traits, kind, loss[0])
     ]
     if not found:
         raise ValueError(
@@ -235,14 +239,14 @@ def _stated(traits: Solver, kinds: list[Kind], losses: list) -> list[Claim]:
     return found
 
 
-def _takes(traits: Solver, kind: Kind, loss: tuple[Loss, bool]) -> bool:
+def _takes(traits: Solver, kind: Kind, loss: Loss) -> bool:
     """Whether a solver supports some example of this kind with this loss."""
     M = GRADED[0].draw()[0].M
-    both = [True, False] if loss[0].bias_allowed else [False]
+    both = [True, False] if loss.bias_allowed else [False]
     for omega in kind.examples(M):
         for bias in both:
             try:
-                problem = GRADED[0].problem(omega, loss[0], bias)
+                problem = GRADED[0].problem(omega, loss, bias)
             except ValueError:
                 continue
             if not traits.why_not(problem):
@@ -283,14 +287,14 @@ class Maker:
         self.questions: list[Question] = []
         self.dropped: dict[str, bool] = {}
 
-    def add(self, grade: str, name: str, problem: Problem | None, claim: Claim) -> bool:
+    def add(self, grade: str, name: str, problem: Problem | None, claim: Claim) -> None:
         """Ask for this problem, unless it does not fit."""
         if name in self.leave_out or problem is None:
-            self.dropped[name] = True
-            return False
+            if not claim.optional:
+                self.dropped[name] = True
+            return
         found = Question(grade, name, problem, self.goal, claim.optional)
         self.questions.append(found)
-        return True
 
     def graded(self, graded: Graded, claim: Claim) -> None:
         """A graded problem with the formulation and loss of a claim."""
@@ -318,7 +322,7 @@ class Maker:
 
     def fresh(
         self, situation: Situation, claim: Claim, rng: Rng, usual: bool = False
-    ) -> bool:
+    ) -> None:
         """A fresh problem of this situation."""
         found = None
         for _ in range(DRAWS):
@@ -332,18 +336,20 @@ class Maker:
                 found = problem
                 break
             usual = False
-        return self.add(FRESH, situation.name, found, claim)
+        self.add(FRESH, situation.name, found, claim)
 
 
 def _draw_fresh(make: Maker, claims: list[Claim], rng: Rng, quick: bool) -> None:
     """Every situation with the first claim, all claims in some, and some again."""
     main, *others = claims
     small = [s for s in SITUATIONS if s.n[1] < 100 and s.name not in make.leave_out]
-    for k, situation in enumerate(SITUATIONS[: QUICK if quick else None]):
+    asked = SITUATIONS[:QUICK] if quick else (*SITUATIONS, *small)  # small ones twice
+    for k, situation in enumerate(asked):
         make.fresh(situation, main, rng, usual=k % 2 == 0)
+    varying = next((claim for claim in claims if claim.kind.family), main)
     for _ in range(1 if quick else MORE_PARAMETERS):
-        make.fresh(_one_of(small, rng), main, rng)
-    for claim in _spread(others, rng, 4 if quick else MAX_PAIRS):
+        make.fresh(_one_of(small, rng), varying, rng)
+    for claim in _spread(others, main.loss, rng, 6 if quick else MAX_PAIRS):
         make.fresh(_one_of(small, rng), claim, rng)
     if not quick:
         for claim in _one_per_loss(others, main):
@@ -361,16 +367,20 @@ def _one_of(situations: list[Situation], rng: Rng) -> Situation:
     return situations[int(rng.integers(len(situations)))]
 
 
-def _spread(claims: list[Claim], rng: Rng, most: int) -> Iterator[Claim]:
-    """At most so many claims at random, first those with something not seen yet."""
+def _spread(claims: list[Claim], loss: Loss, rng: Rng, most: int) -> Iterator[Claim]:
+    """At most so many claims at random, half of them with another loss.
+
+    First come those with something that was not seen yet.
+    """
     shuffled = [claims[k] for k in rng.permutation(len(claims))]
     seen: set[Any] = set()
-    new, old = [], []
+    sides: dict[bool, list[list[Claim]]] = {True: [[], []], False: [[], []]}
     for claim in shuffled:
         parts = {id(claim.kind), claim.loss.name}
-        (old if parts <= seen else new).append(claim)
+        sides[claim.loss == loss][parts <= seen].append(claim)
         seen |= parts
-    yield from [*new, *old][:most]
+    one, two = ([*new, *old] for new, old in sides.values())
+    yield from [*one[: most - min(most // 2, len(two))], *two][:most]
 
 
 def _one_per_loss(claims: list[Claim], main: Claim) -> Iterator[Claim]:

@@ -126,10 +126,14 @@ def statement(path: str) -> dict[str, Any]:
 def hashes(problem: Problem) -> tuple[str, ...]:
     """Hashes of what a solver is given, one for each of INPUTS."""
     grams, words = problem.grams, [repr(problem.bias)]
-    words += [json.dumps(describe(x, problem)) for x in (problem.loss, problem.formulation)]
+    words += [
+        json.dumps(describe(x, problem)) for x in (problem.loss, problem.formulation)
+    ]
     kernels = grams.factors or map(grams.kernel, range(grams.M))
     arrays = ([problem.y], [problem.C, problem.costs], [*kernels, grams.shift])
-    parts = [b"".join(np.ascontiguousarray(a, "<f8").tobytes() for a in x) for x in arrays]
+    parts = [
+        b"".join(np.ascontiguousarray(a, "<f8").tobytes() for a in x) for x in arrays
+    ]
     return tuple(
         hashlib.sha256(part).hexdigest() for part in (*parts, "".join(words).encode())
     )
@@ -309,7 +313,9 @@ def fork(pids: list[int], line: Any, of_judge: Any, *work: Any) -> None:
         sys.stdout = sys.stderr
         limit_memory()
         hide()
-        serve(*work, line.makefile("rb").readline, partial(send_whole, line))
+        solver, questions, limit = work
+        lines = line.makefile("rb")
+        serve(solver, questions, limit, lines.readline, partial(send_whole, line))
     os._exit(1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ FULL = Answer(
 
 
 def test_an_answer_comes_back_as_it_was():
-    found = unpack(pack(FULL))
+    found: Any = unpack(pack(FULL))
     for name in ("ended", "words", "gaps", "tol", "inputs"):
         assert getattr(found, name) == getattr(FULL, name)
     np.testing.assert_array_equal(found.given.dual, POINT.dual)

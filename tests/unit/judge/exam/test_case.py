@@ -9,6 +9,7 @@ import pytest
 
 import mklopt
 from mklopt.formulations import GroupLasso, LpNorm
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import (
     Case,
     certified,
@@ -17,7 +18,6 @@ from mklopt.judge.exam.case import (
     svm_dual,
 )
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 
 PROBLEM = plan(lambda p: None, grades=["easy"]).questions[0].problem

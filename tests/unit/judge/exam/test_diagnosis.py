@@ -12,10 +12,10 @@ import pytest
 import mklopt
 from mklopt import check_solver
 from mklopt.formulations import BlockNorm, FixedWeights, GroupLasso, LpNorm
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import Case, svm_dual
 from mklopt.judge.exam.diagnosis import diagnose, explanations, observed
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 from mklopt.solvers import Iterate, solvers
 

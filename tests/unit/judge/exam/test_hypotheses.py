@@ -11,9 +11,9 @@ from mklopt import GramStack
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
 from mklopt.formulations.losses import residual
 from mklopt.judge.exam import hypotheses as h
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import Case, svm_dual
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 
 PAIRS = [[0, 1], [2, 3, 4]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_wrong_input_gets_one_sentence(solver, asked, words):
 
 
 def test_what_is_asked_follows_the_arguments():
-    two = {"formulations": ["LpNorm(p=inf)", GroupLasso()], "losses": ["squared"]}
+    two: Any = {"formulations": ["LpNorm(p=inf)", GroupLasso()], "losses": ["squared"]}
     asks = plan(right, grades=GRADES, **two)
     assert len(asks.questions) == 2 * len(GRADED) and asks.left_out == ()
     assert {q.formulation for q in asks.questions} == {"LpNorm(p=inf)", "GroupLasso()"}

@@ -157,9 +157,9 @@ def test_bytes_that_are_no_answer_are_a_bad_answer():
 
     def to_the_judge(message):
         for name in os.listdir("/proc/self/fd"):
-            if os.path.exists(f"/proc/self/fd/{name}"):
-                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                    os.write(int(name), message)
+            path = f"/proc/self/fd/{name}"
+            if os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode):
+                os.write(int(name), message)
 
     def forges(problem):
         to_the_judge(b"\x10" + 7 * b"\0" + b"cos\nsystem\n(S'x'")
@@ -226,7 +226,7 @@ def test_a_solver_cannot_see_that_it_is_examined():
 
 def test_the_first_answer_of_a_process_has_time_to_import_and_compile(monkeypatch):
     monkeypatch.setattr(sandbox, "START_UP", 5.0)
-    calls = []
+    calls: list[int] = []
 
     def compiles(problem):
         if not calls:

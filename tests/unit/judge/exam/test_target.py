@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_solvers_are_found_in_every_way(here):
 
 
 def test_a_module_is_imported_elsewhere_and_states_its_traits(here):
-    found = find_solver("foreign:stated")
+    found: Any = find_solver("foreign:stated")
     assert "foreign" not in sys.modules and "foreign" not in solvers()
     assert not hasattr(sys.modules["mklopt"], "judge_was_here")
     assert found.solver == found.name == "foreign:stated"
@@ -62,7 +63,8 @@ def test_a_module_is_imported_elsewhere_and_states_its_traits(here):
     assert stated.accuracy == 1e-4
     with pytest.raises(NotImplementedError):
         stated.steps(None)
-    assert math.isnan(find_solver("foreign:promising").stated.accuracy)
+    found = find_solver("foreign:promising")
+    assert math.isnan(found.stated.accuracy)
 
 
 def test_a_module_that_cannot_be_imported_gets_one_sentence(here):
