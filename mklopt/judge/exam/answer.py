@@ -72,15 +72,16 @@ def unpack(message: bytes) -> Answer:
         text, _, numbers = message.partition(b"\n")
         head = json.loads(text)
         arrays = _arrays(head["shapes"], numbers)
-        points = {point: _point(point, arrays) for point in POINTS}
         return Answer(
-            str(head["ended"]),
-            str(head["words"]),
-            *points.values(),
-            tuple(arrays["gaps"].ravel().tolist()),
-            [a for name, a in arrays.items() if name.startswith("earlier.")],
-            float(head["tol"]),
-            tuple(map(str, head["inputs"])),
+            ended=str(head["ended"]),
+            words=str(head["words"]),
+            given=_point("given", arrays),
+            last=_point("last", arrays),
+            made=_point("made", arrays),
+            gaps=tuple(arrays["gaps"].ravel().tolist()),
+            earlier=[a for name, a in arrays.items() if name.startswith("earlier.")],
+            tol=float(head["tol"]),
+            inputs=tuple(map(str, head["inputs"])),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"what came back is no answer ({error!r:.80})") from None

@@ -208,7 +208,7 @@ SITUATIONS = (
     Situation("identical kernels", M=(2, 4), change=_identical),
     Situation("kernels of other sizes", change=_scaled),
     Situation("full rank", change=_identity),
-    Situation("many kernels", (18, 30), (20, 34)),
+    Situation("many kernels", (18, 30), (33, 45)),
     Situation("a single kernel", M=(1, 1)),
     Situation("few samples", (2, 6), (2, 5)),
     Situation("with a bias", bias=True),
