@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ FRESH = "fresh"  # the grade of the problems that are drawn
 FIRST_KINDS = ("LpNorm", "BlockL1", "GroupLasso", "VSKL", "Tikhonov")  # tried first,
 FIRST_LOSSES = ("hinge", "squared", "logistic", "eps_insensitive")  # if supported
 MAX_KINDS = 3  # formulations of a solver that states what it supports, graded
-MAX_PAIRS = 24  # of loss and formulation, fresh, besides the first
+MAX_PAIRS = 40  # of loss and formulation, fresh, besides the first
 MORE_PARAMETERS = 4  # fresh problems more for the first pair, with other parameters
 AGAIN = 4  # fresh problems that are asked again, in another process
 DRAWS = 8  # until a problem fits
@@ -343,17 +343,18 @@ def _draw_fresh(make: Maker, claims: list[Claim], rng: Rng, quick: bool) -> None
     """Every situation with the first claim, all claims in some, and some again."""
     main, *others = claims
     small = [s for s in SITUATIONS if s.n[1] < 100 and s.name not in make.leave_out]
+    telling = [s for s in small if s.telling] or SITUATIONS
     asked = SITUATIONS[:QUICK] if quick else (*SITUATIONS, *small)  # small ones twice
     for k, situation in enumerate(asked):
         make.fresh(situation, main, rng, usual=k % 2 == 0)
     varying = next((claim for claim in claims if claim.kind.family), main)
     for _ in range(1 if quick else MORE_PARAMETERS):
-        make.fresh(_one_of(small, rng), varying, rng)
+        make.fresh(_one_of(telling, rng), varying, rng)
     for claim in _spread(others, main.loss, rng, 6 if quick else MAX_PAIRS):
-        make.fresh(_one_of(small, rng), claim, rng)
+        make.fresh(_one_of(telling, rng), claim, rng)
     if not quick:
         for claim in _one_per_loss(others, main):
-            make.fresh(MEDIUM, claim, rng, usual=True)
+            make.fresh(MEDIUM, claim, rng)
     drawn = [q for q in make.questions if q.grade == FRESH and not q.optional]
     some = rng.permutation(len(drawn))[: 2 if quick else AGAIN]
     chosen = [drawn[k] for k in some]
@@ -363,7 +364,7 @@ def _draw_fresh(make: Maker, claims: list[Claim], rng: Rng, quick: bool) -> None
         )
 
 
-def _one_of(situations: list[Situation], rng: Rng) -> Situation:
+def _one_of(situations: Sequence[Situation], rng: Rng) -> Situation:
     return situations[int(rng.integers(len(situations)))]
 
 
@@ -372,7 +373,8 @@ def _spread(claims: list[Claim], loss: Loss, rng: Rng, most: int) -> Iterator[Cl
 
     First come those with something that was not seen yet.
     """
-    shuffled = [claims[k] for k in rng.permutation(len(claims))]
+    order = [*rng.permutation(len(claims)), *rng.permutation(len(claims))]
+    shuffled = [claims[k] for k in order]  # twice, where there is room
     seen: set[Any] = set()
     sides: dict[bool, list[list[Claim]]] = {True: [[], []], False: [[], []]}
     for claim in shuffled:
