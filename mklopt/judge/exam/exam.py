@@ -34,6 +34,8 @@ from ...util.tables import mark, plain_table
 from .answer import Answer
 from .case import NOT_CERTIFIED, Case, certified, infeasibility
 from .diagnosis import diagnose
+from .fresh import facts
+from .pattern import pattern
 from .plan import FRESH, Question, plan
 from .sandbox import Trials
 from .target import find_solver
@@ -41,7 +43,7 @@ from .trial import INPUTS, hashes
 
 Progress = Callable[[int, int], None]
 WORST_PROMISE = 1e-2  # a larger gap is no solution, whatever a solver promises
-MAX_SHOWN = 8  # problems that were not asked, by name
+MAX_SHOWN = 8  # problems with one diagnosis, or not asked, by name
 MAX_DIAGNOSED = 18  # failures, those with the fewest samples
 
 
@@ -71,8 +73,14 @@ class ProblemResult:
         How long it took.
     kind, diagnosis : str
         Of a failure: its kind, and what is wrong, in words.
-    details : str
-        Size, C, storage and bias of a fresh problem.
+    n, M : int
+        The numbers of samples and of kernels.
+    C : float
+        The largest C of a sample.
+    storage : str
+        How the kernels are stored: packed, full, factors; and float32, where it is.
+    bias : bool
+        Whether the problem has a bias.
     """
 
     grade: str
@@ -91,7 +99,11 @@ class ProblemResult:
     seconds: float = 0.0
     kind: str = ""
     diagnosis: str = ""
-    details: str = ""
+    n: int = 0
+    M: int = 0
+    C: float = math.nan
+    storage: str = ""
+    bias: bool = True
 
 
 @dataclass(frozen=True, repr=False)
@@ -160,8 +172,10 @@ class SolverReport:
         say = partial(console.print, markup=False, highlight=False)
         for kind, count in Counter(row.kind for row in self.failures).most_common():
             rows = [row for row in self.failures if row.kind == kind]
-            names = "; ".join(dict.fromkeys(map(_called, rows)))
+            names = "; ".join(list(dict.fromkeys(map(_called, rows)))[:MAX_SHOWN])
             say(f"{kind} ({count}): {names}\n    {_most_common(rows)}")
+        if found := pattern(self.rows):
+            say(found)
         say(_asked(self.rows))
         if self.left_out:
             some = "; ".join(self.left_out[:MAX_SHOWN])
@@ -206,7 +220,11 @@ def _most_common(rows: list[ProblemResult]) -> str:
 
 
 def _called(row: ProblemResult) -> str:
-    return f"{row.problem} ({row.details})" if row.details else row.problem
+    if row.grade != FRESH:
+        return row.problem
+    bias = "" if row.bias else ", no bias"
+    size = f"n = {row.n}, M = {row.M}, C ≤ {row.C:.4g}, {row.storage}{bias}"
+    return f"{row.problem} ({size})"
 
 
 def _asked(rows: Sequence[ProblemResult]) -> str:
@@ -383,7 +401,7 @@ def judge_answer(
     row = ProblemResult(
         question.grade, question.name, question.formulation, question.loss, tol, False,
         ended=answer.ended, seconds=answer.seconds, kind=answer.ended,
-        diagnosis=f"{answer.ended}: {answer.words}", details=question.details,
+        diagnosis=f"{answer.ended}: {answer.words}", **facts(problem),
     )  # fmt: skip
     if answer.given is None or answer.last is None or answer.made is None:
         return row, None

@@ -170,11 +170,11 @@ def _scaled(draw: Draw) -> None:
 
 
 def _rescaled(size: float) -> Change:
-    """All kernels large or small at once, and C as much smaller or larger."""
+    """All kernels large or small at once; the same problem for Ω(u) = Σu."""
 
     def change(draw: Draw) -> None:
         draw.factors = [math.sqrt(size) * L for L in draw.factors]
-        draw.C = draw.C / size
+        draw.C = draw.C / math.sqrt(size)
 
     return change
 
@@ -198,7 +198,7 @@ SITUATIONS = (
     Situation(OWN_COSTS, change=_own_costs),
     Situation(NO_BIAS, bias=False),
     Situation("few positive", (24, 45), change=_few_positive),
-    Situation("large kernels", change=_rescaled(1e3)),
+    Situation("large kernels", change=_rescaled(100.0)),
     Situation("n over 256", (257, 320), (2, 3), (-1, 0.5)),
     Situation("full", change=_stored("full")),
     Situation("factors", change=_stored("factors")),
@@ -211,7 +211,7 @@ SITUATIONS = (
     Situation("a zero kernel", M=(3, 7), change=_zero),
     Situation("identical kernels", M=(2, 4), change=_identical),
     Situation("kernels of other sizes", change=_scaled),
-    Situation("small kernels", change=_rescaled(1e-3)),
+    Situation("small kernels", change=_rescaled(0.01)),
     Situation("full rank", change=_identity),
     Situation("many kernels", (18, 30), (33, 45)),
     Situation("a single kernel", M=(1, 1), telling=False),
@@ -248,12 +248,14 @@ def _partition(M: int, rng: Rng) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(map(int, rng.permutation(group))) for group in groups)
 
 
-def in_words(problem: Problem) -> str:
-    """What was drawn, in one line."""
-    grams, C = problem.grams, np.asarray(problem.C)
-    words = [f"n = {grams.n}", f"M = {grams.M}"]
-    words += ["C per sample" if C.ndim else f"C = {float(C):.4g}"]
+def facts(problem: Problem) -> dict[str, Any]:
+    """What a report tells of a problem: n, M, the largest C, storage and bias."""
+    grams = problem.grams
     single = " float32" if grams.dtype == np.float32 else ""
-    return ", ".join([*words, f"{grams.storage}{single}"]) + (
-        "" if problem.bias else ", no bias"
-    )
+    return {
+        "n": grams.n,
+        "M": grams.M,
+        "C": float(np.max(problem.C)),
+        "storage": f"{grams.storage}{single}",
+        "bias": problem.bias,
+    }

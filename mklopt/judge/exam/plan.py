@@ -27,7 +27,7 @@ from ...problem import Problem, loss_from
 from ...reference.graded_problems import GRADED, GRADES, Graded
 from ...solvers import Solver
 from ...util.tables import shown
-from .fresh import MEDIUM, NO_BIAS, QUICK, SITUATIONS, Rng, Situation, in_words, varied
+from .fresh import MEDIUM, NO_BIAS, QUICK, SITUATIONS, Rng, Situation, varied
 from .trial import name_of
 
 DEFAULT_TOL = 1e-6
@@ -66,11 +66,6 @@ class Question:
     def loss(self) -> str:
         """The loss with its parameters."""
         return shown(self.problem.loss, self.problem.loss.name)
-
-    @property
-    def details(self) -> str:
-        """What was drawn, of a fresh problem."""
-        return in_words(self.problem) if self.grade == FRESH else ""
 
 
 class Plan(NamedTuple):

@@ -75,7 +75,8 @@ def _shared_seed() -> int | None:
 
 def _with_seed(found: Any, seed: int) -> Any:
     """A failure that tells how to repeat it."""
-    if not found.details:
+    if found.grade != "fresh":
         return found
-    words = f"{found.diagnosis} ({found.details}; seed={seed} repeats it)"
+    size = f"n = {found.n}, M = {found.M}, C ≤ {found.C:.4g}, {found.storage}"
+    words = f"{found.diagnosis} ({size}; seed={seed} draws it again)"
     return replace(found, diagnosis=words)

@@ -19,6 +19,7 @@ from mklopt.cli import main
 from mklopt.judge.exam import sandbox
 from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.exam import SolverReport, examine, judge_answer
+from mklopt.judge.exam.fresh import facts
 from mklopt.judge.exam.plan import plan
 from mklopt.reference.graded_problems import reference_of
 from mklopt.solvers import Iterate, solvers
@@ -237,7 +238,7 @@ def in_the_stack():
     import inspect
 
     names = [f"{f.filename} {f.function}" for f in inspect.stack()[1:]]
-    return any("judge" in name for name in names)
+    return any("mklopt/judge" in name or "check_solver" in name for name in names)
 
 
 def in_the_words():
@@ -399,3 +400,32 @@ def test_the_command_judges_a_module_of_the_current_folder(check):
     wrong = check("mine:ugly")
     assert wrong.exit_code == 2 and "module 'mine' has no 'ugly'" in wrong.stderr
     assert "Example: mklopt check mysolver" in check("--help").stdout
+
+
+def test_a_report_tells_where_it_failed_what_was_asked_and_the_seed():
+    def packed_wrong(problem):
+        if problem.loss.name != "hinge" or problem.formulation.name != "LpNorm":
+            raise NotImplementedError
+        weights, dual = point(mklopt.solve(problem, "analytic", tol=1e-8))
+        return (2 * weights if facts(problem)["storage"] == "packed" else weights), dual
+
+    found = check_solver(packed_wrong, quick=True, grades=["fresh"], seed=11)
+    text = " ".join(str(found).split())
+    assert len(found.failures) >= 2 and len(found.failures) < len(found.rows)
+    assert "drawn with seed 11" in text and "passed, have storage packed" in text
+    assert "asked: losses hinge (not " in text and "(refused)" in text
+    assert "formulations LpNorm (not BlockL1" in text
+    same = check_solver(packed_wrong, quick=True, grades=["fresh"], seed=11)
+    assert [row.gap for row in same.rows] == [row.gap for row in found.rows]
+    other = check_solver(packed_wrong, quick=True, grades=["fresh"])
+    assert other.seed != 11 and not other.passed
+    again = [row.problem for row in found.rows if row.problem.endswith(", again")]
+    assert len(again) == 3
+
+
+def test_a_solver_that_refuses_everything_is_told_so():
+    def picky(problem):
+        raise NotImplementedError("nothing")
+
+    found = check_solver(picky, **BRIEF)
+    assert {row.kind for row in found.rows} == {"refused"} and not found.passed
