@@ -30,7 +30,7 @@ from .words import AS_JSON, usage_errors
 @click.option("--tol", type=float, help="Relative gap to reach.  [default: 1e-6]")
 @click.option("--seed", type=int, help="Repeat the fresh problems of a report.")
 @click.option("--quick", is_flag=True, help="Ask fewer problems.")
-@click.option("--time-limit", default=10.0, help="Seconds per problem.")
+@click.option("--time-limit", default=20.0, help="Seconds per problem.")
 @AS_JSON
 def command(solver: str, as_json: bool, **asked: Any) -> None:
     """Judge any solver: certified gaps, and a diagnosis of what fails.

@@ -37,11 +37,12 @@ def pytest_generate_tests(metafunc: Any) -> None:
             f"{metafunc.definition.name} uses mklopt_verdict: mark it with "
             "@pytest.mark.mklopt_solver(solver)"
         )
+    from .exam import TIME_LIMIT
     from .plan import plan
     from .target import find_solver
 
     asked = {"seed": _shared_seed(), **marker.kwargs}
-    limit = asked.pop("time_limit", 10.0)
+    limit = asked.pop("time_limit", TIME_LIMIT)
     try:
         target = find_solver(marker.args[0])
         made = plan(target.stated or target.solver, **asked)

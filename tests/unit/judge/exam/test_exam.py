@@ -304,6 +304,15 @@ def test_a_solver_that_takes_too_long_fails(solver, monkeypatch):
     assert "no answer within" in row.diagnosis
 
 
+def test_after_three_hangs_the_exam_is_over(monkeypatch):
+    monkeypatch.setattr(sandbox, "START_UP", 0.0)
+    made = plan(right, grades=["easy", "edge"]).questions
+    rows, _ = examine(lambda p: time.sleep(60), made, time_limit=0.05)
+    kinds = [row.kind for row in rows]
+    assert kinds == ["hangs"] * 3 + ["not asked"] * (len(made) - 3)
+    assert not any(row.passed for row in rows)
+
+
 def test_a_solver_cannot_promise_too_little(folder):
     (folder / "modest.py").write_text(
         "import mklopt, numpy as np\n"
