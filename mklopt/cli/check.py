@@ -25,7 +25,9 @@ from .words import AS_JSON, usage_errors
     "--bias/--no-bias", default=None, help="Only problems with a bias, or none."
 )
 @click.option("--tol", type=float, help="Relative gap to reach.  [default: 1e-6]")
-@click.option("--time-limit", default=10.0, help="Seconds per problem.")
+@click.option("--seed", type=int, help="Repeat the fresh problems of a report.")
+@click.option("--quick", is_flag=True, help="Ask fewer problems.")
+@click.option("--time-limit", default=20.0, help="Seconds per problem.")
 @AS_JSON
 def command(solver: str, as_json: bool, **asked: Any) -> None:
     """Judge any solver and say what is wrong.

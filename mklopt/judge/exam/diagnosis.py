@@ -19,10 +19,11 @@ import numpy as np
 
 from ...certificates.certificate import relative
 from .case import NOT_CERTIFIED, Case, infeasibility
-from .hypotheses import HYPOTHESES, Explanation, stale
+from .hypotheses import HYPOTHESES, Explanation, halves
 
 MISMATCH = 0.3  # of the error: so much goes away when α and θ are made to fit
 SMALL_GAP = 1e-2  # below it a run is on the right way
+AS_GOOD = 0.95  # of the votes: what has so many is not told from the best
 STILL_FALLING = 0.9  # a gap below this part of an earlier one is still falling
 
 
@@ -42,7 +43,7 @@ def observed(case: Case) -> Explanation:
         return Explanation("out of time", words + off)
     if not np.any(case.weights):
         return Explanation("wrong weights", f"all weights are 0{off}")
-    for found in stale(case):
+    for found in halves(case):
         if found.error <= min(MISMATCH * gap, SMALL_GAP):  # one part of what is wrong
             return found
     inner = case.of_svm(case.dual, case.weights)
@@ -50,7 +51,7 @@ def observed(case: Case) -> Explanation:
         words = f"stopped early: the gap is {gap:.1e}; α solves the SVM at the weights"
         return Explanation("stopped early", words)
     if inner <= case.explained:
-        right = case.reference.weights
+        right = case.best_weights
         off_by = float(np.linalg.norm(case.weights - right))
         far = relative(off_by, float(np.linalg.norm(right)))
         words = (
@@ -95,7 +96,10 @@ def _decades(found: Explanation, case: Case) -> float:
 
 
 def diagnose(cases: Sequence[Case]) -> list[Explanation]:
-    """For each failure one explanation: of the kind that explains most, if it does."""
+    """For each failure one explanation: of the kind that explains most, if it does.
+
+    Where another kind explains all of it as well, both are named.
+    """
     told = [explanations(case) for case in cases]
     votes: dict[str, float] = defaultdict(float)
     for case, some in zip(cases, told):
@@ -103,5 +107,17 @@ def diagnose(cases: Sequence[Case]) -> list[Explanation]:
         for kind in dict.fromkeys(e.kind for e in some):
             best = max(_decades(e, case) for e in some if e.kind == kind)
             votes[kind] += best / most if len(some) > 1 else 1.0
-    overall = max(votes, key=lambda kind: votes[kind], default="")
-    return [next((e for e in some if e.kind == overall), some[0]) for some in told]
+    top = max(votes.values(), default=0.0)
+    kinds = sorted(k for k in votes if votes[k] >= AS_GOOD * top)
+    return [_joined(some, kinds) for some in told]
+
+
+def _joined(some: list[Explanation], kinds: list[str]) -> Explanation:
+    """What is said of one failure: all that the numbers do not tell apart."""
+    firsts = [next((e for e in some if e.kind == kind), None) for kind in kinds]
+    found = [e for e in firsts if e is not None] or some[:1]
+    best = min(found, key=some.index)
+    others = [e for e in found if e is not best]
+    kind = " or ".join(e.kind for e in [best, *others])
+    words = "; or ".join(e.words for e in [best, *others])
+    return replace(best, kind=kind, words=words)

@@ -28,12 +28,13 @@ from ...formulations.norms import INF, block_exponent
 from ...grams.stack import GramStack
 from ...problem import Problem
 from ...util.tables import shown
+from .answer import Candidate
 from .case import EXPLAINED, Case, error_of, infeasibility
-from .sandbox import Candidate
 
 Array = np.ndarray
 RECOMPUTED = 0.6  # the share of an explanation for which α or θ was computed anew
 UNBOUNDED = 1e4  # times C: as good as no bound on α
+SAME_FACTOR = 1e-6  # relative: factors of C closer than this are the same
 SAME_NUMBER = 1e-3  # relative: numbers closer than this have the same name
 MAX_ROUNDED_ERROR = 1e-2  # a larger error does not come from single precision
 
@@ -81,10 +82,10 @@ def other_C(case: Case) -> Explanations:
         if found.error <= case.explained:  # then it is optimal for many of those below
             return
     for factor in (*names.values(), *visible):
-        if not 0 < factor < INF or abs(factor - 1) < SAME_NUMBER:
+        if not 0 < factor < INF or abs(factor - 1) < SAME_FACTOR:
             continue
-        close = [k for k, x in names.items() if abs(x / factor - 1) < SAME_NUMBER]
-        name = close[0] if close else f"{factor:.4g}·C"
+        close = [k for k, x in names.items() if abs(x / factor - 1) < SAME_FACTOR]
+        name = close[0] if close else f"{factor:.6g}·C"
         words = f"objective of another C: optimal for C′ = {name}"
         if name in ("C/2", "2·C"):
             words += ", as with a factor ½ lost or added"
@@ -104,14 +105,55 @@ def _visible_factors(case: Case) -> list[float]:
     return [*found, float(np.median(ratios))] if len(ratios) else found
 
 
+def other_C_per_class(case: Case) -> Explanations:
+    """Another C for the samples of either label, as large as α shows."""
+    problem, y = case.problem, case.problem.y
+    if problem.loss.labels != "binary" or case.given.dual is None:
+        return
+    shares = np.abs(case.dual) / problem.costs
+    tops = [float(np.max(shares[y == label], initial=0.0)) for label in (1, -1)]
+    pairs = [tops, [tops[0], 1.0], [1.0, tops[1]]]
+    for plus, minus in [p for p in pairs if abs(p[0] - p[1]) > SAME_FACTOR]:
+        words = (
+            f"optimal for C′ = {plus:.6g}·C where y = 1 and {minus:.6g}·C where y = −1"
+        )
+        if min(plus, minus) > 0:
+            C = problem.costs * np.where(y > 0, plus, minus)
+            yield Explanation("other C per class", words, case.under(C=C))
+
+
 def bias(case: Case) -> Explanations:
-    """Optimal without the bias, or with one."""
+    """Optimal without the bias, or with one, or with a penalty on it."""
     if case.problem.bias:
         words = "bias missing: optimal for the problem without one"
-        yield Explanation("bias missing", words, case.under(bias=False))
+        found = Explanation("bias missing", words, case.under(bias=False))
+        yield found
+        if found.error > case.explained:  # no bias is one with an infinite price
+            yield from _bias_with_a_price(case)
     elif case.problem.loss.bias_allowed:
         words = "bias added: optimal for the problem with a bias; it has none"
         yield Explanation("bias added", words, case.under(bias=True))
+
+
+def _bias_with_a_price(case: Case) -> Explanations:
+    """α of λb²/2 + …: it solves the SVM without a bias on Σθ_mK_m + 1/λ."""
+    problem, total = case.problem, float(np.sum(case.dual))
+    if len(problem.shape) > 1 or case.given.dual is None or total == 0:
+        return
+    K = problem.grams.combine(np.maximum(case.weights, 0.0))
+    f = K @ case.dual
+    b = float(problem.loss.best_bias(f, problem.y, problem.costs))
+    fixed: Any = {"bias": False, "formulation": FixedWeights((1.0,))}
+    for inverse in (1.0, b / total):
+        if not 1e-12 < inverse < 1e12:
+            continue
+        raised = problem.with_(grams=GramStack((K + inverse)[None]), **fixed)
+        words = (
+            f"bias regularized: α solves the SVM with {1 / inverse:.4g}/2·b² added, at "
+            f"these weights; Σα = {total:.3g}"
+        )
+        error = error_of(raised, Candidate(case.dual, np.ones(1)))
+        yield Explanation("bias regularized", words, error)
 
 
 def other_formulation(case: Case) -> Explanations:
@@ -205,7 +247,7 @@ def ignored_kernels(case: Case) -> Explanations:
     theta, B = case.given.weights, case.given.coefficients
     theta, B = (None if part is None else part[used] for part in (theta, B))
     other = case.problem.with_(grams=case.problem.grams.subset(used))
-    missed = case.reference.weights > 1e-3 * np.max(case.reference.weights)
+    missed = case.best_weights > 1e-3 * np.max(case.best_weights)
     names = ", ".join(map(str, np.flatnonzero(missed & ~used)))
     words = f"kernel {names} is ignored: optimal for the stack without it"
     error = error_of(other, replace(case.given, weights=theta, coefficients=B))
@@ -330,7 +372,7 @@ def permuted_weights(case: Case) -> Explanations:
     if case.given.weights is None or M < 2:
         return
     by_rank = np.empty(M, int)
-    right = np.argsort(case.reference.weights, kind="stable")
+    right = np.argsort(case.best_weights, kind="stable")
     by_rank[right] = np.argsort(theta, kind="stable")
     orders = {"change places": by_rank, "moved on by -1": np.roll(np.arange(M), 1),
               "moved on by 1": np.roll(np.arange(M), -1)}  # fmt: skip
@@ -344,7 +386,28 @@ def permuted_weights(case: Case) -> Explanations:
 
 
 def stale(case: Case) -> Explanations:
-    """The SVM solved again at θ is certified, or the weights that α asks for."""
+    """α that solves the SVM at other weights: of an earlier iterate, or equal ones."""
+    if case.given.dual is None:
+        return
+    M = len(case.weights)
+    known = {
+        f"the weights of {'the iterate' if back == 1 else f'{back} iterates'} before": x
+        for back, x in enumerate(reversed(case.answer.earlier), 1)
+    }
+    known["weights that are all 1"] = np.ones(M)
+    known["equal weights"] = case.problem.formulation.weights(np.ones(M))
+    for name, theta in known.items():
+        if np.allclose(theta, case.weights, rtol=SAME_NUMBER, atol=0.0):
+            continue
+        error = case.of_svm(case.dual, theta)
+        if np.all(np.isfinite(theta)) and error <= case.explained:
+            words = f"stale dual: it belongs to {name}"
+            yield Explanation("stale dual", words, max(error, case.solved_again))
+            return
+
+
+def halves(case: Case) -> Explanations:
+    """What is left when α or θ is computed anew: says which one is wrong, not why."""
     if case.given.dual is None:
         return
     error, (off, words) = case.solved_again, infeasibility(case.problem, case.dual)
@@ -352,28 +415,21 @@ def stale(case: Case) -> Explanations:
         words = f"dual infeasible: {words}; solved again, the gap is {error:.1e}"
         yield Explanation("dual infeasible", words, error, RECOMPUTED)
     else:
-        yield Explanation("stale dual", _stale_words(case, error), error, RECOMPUTED)
+        words = (
+            "dual not optimal: solved again at the returned weights, the SVM brings "
+            f"the gap from {case.error:.1e} to {error:.1e}; the cause is not known"
+        )
+        yield Explanation("dual not optimal", words, error, RECOMPUTED)
     error = case.with_own_weights(case.problem)
     words = (
-        "stale weights: those that belong to the dual are certified to "
-        f"{error:.1e}, those returned to {case.error:.1e}"
+        "weights not optimal: those that belong to the dual are certified to "
+        f"{error:.1e}, those returned to {case.error:.1e}; the cause is not known"
     )
-    yield Explanation("stale weights", words, error, RECOMPUTED)
-
-
-def _stale_words(case: Case, error: float) -> str:
-    for back, theta in enumerate(reversed(case.answer.earlier), 1):
-        if case.of_svm(case.dual, theta) <= case.explained:
-            which = "the iterate before" if back == 1 else f"{back} iterates before"
-            return f"stale dual: it belongs to the weights of {which}"
-    return (
-        "stale or inexact dual: solved again at the returned weights, the SVM brings "
-        f"the gap from {case.error:.1e} to {error:.1e}"
-    )
+    yield Explanation("weights not optimal", words, error, RECOMPUTED)
 
 
 HYPOTHESES: tuple[Callable[[Case], Explanations], ...] = (
-    wrong_sign, infeasible, bias, other_C, other_formulation, other_loss,
-    scaled_weights, permuted_weights, ignored_kernels, ignored_samples,
-    single_precision, stale,
+    wrong_sign, infeasible, bias, other_C, other_C_per_class, other_formulation,
+    other_loss, scaled_weights, permuted_weights, ignored_kernels, ignored_samples,
+    single_precision, stale, halves,
 )  # fmt: skip

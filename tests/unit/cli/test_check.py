@@ -40,7 +40,8 @@ def test_options_are_what_the_exam_is_asked(monkeypatch):
         return Passed()
 
     monkeypatch.setattr(exam, "check_solver", fake)
-    done = check("hessian", *WORDS, "--no-bias", "--time-limit", "3", "--json")
+    words = [*WORDS, "--no-bias", "--time-limit", "3", "--seed", "7", "--quick"]
+    done = check("hessian", *words, "--json")
     assert done.exit_code == 0 and json.loads(done.stdout) == "passed"
     asked.pop("progress")
     assert asked == {
@@ -51,6 +52,8 @@ def test_options_are_what_the_exam_is_asked(monkeypatch):
         "formulations": ("BlockL1",),
         "bias": False,
         "tol": None,
+        "seed": 7,
+        "quick": True,
         "time_limit": 3.0,
     }
     asked.clear()
@@ -61,7 +64,8 @@ def test_options_are_what_the_exam_is_asked(monkeypatch):
 @pytest.mark.parametrize(
     "words, said",
     [(["nobody"], "nobody"), (["hessian", "--loss", "hing"], "hing"),
-     (["hessian", "--time-limit", "0"], "positive")],
+     (["hessian", "--time-limit", "0"], "positive"),
+     (["hessian", "--seed", "-1"], "an integer from 0")],
 )  # fmt: skip
 def test_mistakes_are_one_sentence_and_exit_code_2(words, said):
     done = check(*words)

@@ -9,6 +9,7 @@ import pytest
 
 import mklopt
 from mklopt.formulations import GroupLasso, LpNorm
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import (
     Case,
     certified,
@@ -17,7 +18,6 @@ from mklopt.judge.exam.case import (
     svm_dual,
 )
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.sandbox import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 
 PROBLEM = plan(lambda p: None, grades=["easy"]).questions[0].problem
@@ -26,7 +26,7 @@ REFERENCE = reference_of(PROBLEM)
 
 def case(dual: Any, weights: Any, coefficients: Any = None, problem=PROBLEM) -> Case:
     given = Candidate(dual, weights, coefficients)
-    return Case(problem, Answer("returned"), 1e-6, reference_of(problem), given)
+    return Case(problem, Answer("returned"), 1e-6, given)
 
 
 def test_infeasibility_says_which_constraint_is_broken():

@@ -11,11 +11,11 @@ import pytest
 
 import mklopt
 from mklopt import check_solver
-from mklopt.formulations import BlockNorm, GroupLasso, LpNorm
+from mklopt.formulations import BlockNorm, FixedWeights, GroupLasso, LpNorm
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import Case, svm_dual
 from mklopt.judge.exam.diagnosis import diagnose, explanations, observed
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.sandbox import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 from mklopt.solvers import Iterate, solvers
 
@@ -74,6 +74,20 @@ def stale(problem):
     return weights, svm_dual(problem, np.ones(len(weights)))
 
 
+def priced_bias(problem):
+    """b²/2 in the objective: one more kernel of ones, at its own fixed weight."""
+    theta = right(problem)[0]
+    if not problem.bias:
+        return right(problem)
+    for _ in range(40):
+        K = problem.grams.combine(theta) + 1.0
+        one = {"bias": False, "formulation": FixedWeights((1.0,))}
+        svm: Any = problem.with_(grams=mklopt.GramStack(K[None]), **one)
+        alpha: Any = svm_dual(svm, np.ones(1))
+        theta = LpNorm(2.0).weights(theta * problem.grams.norms(alpha))
+    return theta, alpha
+
+
 def old_weights(problem):
     weights, dual = right(problem)
     return np.full(len(weights), len(weights) ** -0.5), dual
@@ -120,8 +134,16 @@ DIAGNOSES = {
     "backwards": (backwards, "sign reversed", "−α is certified"),
     "off centre": (off_centre, "dual infeasible", "where a bias asks for 0"),
     "beyond": (beyond, "dual infeasible", "outside the box by 0.3·C"),
-    "stale": (stale, "stale dual", "solved again at the returned weights"),
-    "old weights": (old_weights, "stale weights", "belong to the dual"),
+    "stale": (stale, "stale dual", "it belongs to weights that are all 1"),
+    "old weights": (old_weights, "weights not optimal", "cause is not known"),
+    "C + 0.01 %": (instead(C=lambda p: 1.0001 * p.C), "other C", "1.0001·C"),
+    "C − 0.03 %": (instead(C=lambda p: 0.9997 * p.C), "other C", "0.9997·C"),
+    "class weight": (
+        instead(C=lambda p: p.costs * np.where(p.y > 0, 1.001, 1.0)),
+        "other C per class",
+        "1.001·C where y = 1",
+    ),
+    "priced bias": (priced_bias, "bias regularized", "1/2·b² added"),
     "shuffled": (shuffled, "weights permuted", "change places"),
     "early": (early, "stopped early", "stopped early"),
     "cut short": (cut_short, "stopped early", "still falling"),
@@ -163,7 +185,7 @@ PROBLEM = plan(right, **BRIEF).questions[0].problem
 def case(dual: Any, weights: Any, **answer: Any) -> Case:
     given = Candidate(dual, weights)
     known: Any = {"ended": "returned", "given": given, "last": given} | answer
-    return Case(PROBLEM, Answer(**known), 1e-6, reference_of(PROBLEM), given)
+    return Case(PROBLEM, Answer(**known), 1e-6, given)
 
 
 def test_what_is_observed_depends_on_how_the_run_ended():

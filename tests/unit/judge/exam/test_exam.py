@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +16,11 @@ from click.testing import CliRunner
 import mklopt
 from mklopt import check_solver
 from mklopt.cli import main
+from mklopt.judge.exam import sandbox
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.exam import SolverReport, examine, judge_answer
+from mklopt.judge.exam.fresh import facts
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.sandbox import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 from mklopt.solvers import Iterate, solvers
 
@@ -147,9 +152,9 @@ def test_no_row_at_all_is_no_pass():
 def test_questions_can_be_asked_one_by_one():
     question = plan(right, **BRIEF).questions[0]
     seen: list[tuple[int, int]] = []
-    (good,) = examine(right, [question], progress=lambda *n: seen.append(n))
+    ((good,), _) = examine(right, [question], progress=lambda *n: seen.append(n))
     assert good.passed and good.problem == "small" and seen == [(1, 1)]
-    (bad,) = examine(lambda p: (right(p)[0], -right(p)[1]), [question])
+    ((bad,), _) = examine(lambda p: (right(p)[0], -right(p)[1]), [question])
     assert bad.kind == "sign reversed"
 
 
@@ -178,6 +183,191 @@ def test_a_run_that_raised_fails_whatever_it_reached():
     assert (row.kind, row.diagnosis) == ("raised", "raised: lost")
 
 
+# ---- solvers that cheat ------------------------------------------------------
+
+FAKE = """
+class Fake:
+    primal = dual = lower = upper = 1.0
+    relative_gap = gap = width = 0.0
+    weights = alpha = coefficients = None
+
+def fake(*a, **k):
+    return Fake()
+"""
+WRONG = """
+def solve(problem):
+    return np.ones(problem.grams.M), 0.3 * problem.C * problem.y
+"""
+PATCHES = {
+    "the function": "import mklopt.certificates.certificate as c; c.certify = fake",
+    "the package": "mklopt.certify = fake",
+    "the judge": "import mklopt.judge.exam.case as c; c.certify = c.certified = fake; "
+    "import mklopt.judge.exam.exam as e; e.certified = e.certify = fake; "
+    "e.infeasibility = lambda *a: (0.0, '')",
+    "a class": "import mklopt.certificates.certificate as c; "
+    "c.Certificate.relative_gap = property(lambda self: 0.0)",
+    "the report": "from mklopt.judge.exam.exam import SolverReport; "
+    "SolverReport.passed = property(lambda self: True)",
+    "numpy": "np.dot = np.matmul = np.einsum = np.sum = lambda *a, **k: 0.0",
+    "the answers": "import mklopt.judge.exam.answer as a; "
+    "a.Answer.__init__.__defaults__ = None",
+}
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_what_a_module_replaces_at_import_does_not_matter(name, folder):
+    code = f"import numpy as np, mklopt\n{FAKE}\n{PATCHES[name]}\n{WRONG}"
+    (folder / "evil.py").write_text(code)
+    found = check_solver("evil:solve", **BRIEF)
+    assert not found.passed and len(found.failures) == 3
+    assert "evil" not in sys.modules
+    assert check_solver("analytic", **BRIEF).passed  # the judge is as before
+
+
+def test_what_a_solver_replaces_when_it_is_called_does_not_matter():
+    def patches(problem):
+        for name, module in list(sys.modules.items()):
+            if name.startswith("mklopt") and "certify" in vars(module):
+                setattr(module, "certify", lambda *a, **k: None)  # noqa: B010
+        return np.ones(problem.grams.M), np.zeros(problem.shape)
+
+    assert len(check_solver(patches, **BRIEF).failures) == 3
+
+
+def in_the_stack():
+    import inspect
+
+    names = [f"{f.filename} {f.function}" for f in inspect.stack()[1:]]
+    return any("mklopt/judge" in name or "check_solver" in name for name in names)
+
+
+def in_the_words():
+    words = " ".join([*sys.argv, *sys.orig_argv, *os.environ]).lower()
+    return "pytest" in words or " check" in words
+
+
+def in_the_modules():
+    return any(name.startswith(("mklopt.judge", "pytest")) for name in sys.modules)
+
+
+def in_another_process():
+    import multiprocessing
+
+    return multiprocessing.parent_process() is not None
+
+
+@pytest.mark.parametrize(
+    "notices", [in_the_stack, in_the_words, in_the_modules, in_another_process]
+)
+def test_a_solver_that_is_right_only_in_an_exam_is_caught(notices):
+    def solver(problem):
+        weights, dual = right(problem)
+        return (weights, dual) if notices() else (2 * weights, dual)
+
+    assert not check_solver(solver, **BRIEF).passed
+
+
+def slow_sometimes(problem):
+    if problem.grams.n > 30:
+        time.sleep(1.2)
+    return right(problem)
+
+
+def never_idle(problem):
+    end = time.perf_counter() + 1.2
+    while time.perf_counter() < end:
+        pass
+    return right(problem)
+
+
+def slow_steps(problem):
+    weights, dual = right(problem)
+    yield Iterate(0.5 * dual, weights)
+    time.sleep(1.2)
+    yield Iterate(dual, weights)
+
+
+def turns_back_the_clock(problem):
+    time.sleep(1.2)
+    time.perf_counter = time.monotonic = time.time = lambda: 0.0
+    return right(problem)
+
+
+@pytest.mark.parametrize(
+    "solver", [slow_sometimes, never_idle, slow_steps, turns_back_the_clock]
+)
+def test_a_solver_that_takes_too_long_fails(solver, monkeypatch):
+    monkeypatch.setattr(sandbox, "START_UP", 0.0)
+    question = plan(right, **BRIEF).questions[0]
+    ((row,), _) = examine(solver, [question], time_limit=0.4)
+    assert not row.passed and row.kind == "hangs"
+    assert "no answer within" in row.diagnosis
+
+
+def test_after_three_hangs_the_exam_is_over(monkeypatch):
+    monkeypatch.setattr(sandbox, "START_UP", 0.0)
+    made = plan(right, grades=["easy", "edge"]).questions
+    rows, _ = examine(lambda p: time.sleep(60), made, time_limit=0.05)
+    kinds = [row.kind for row in rows]
+    assert kinds == ["hangs"] * 3 + ["not asked"] * (len(made) - 3)
+    assert not any(row.passed for row in rows)
+
+
+def test_a_solver_cannot_promise_too_little(folder):
+    (folder / "modest.py").write_text(
+        "import mklopt, numpy as np\n"
+        "@mklopt.solver('modest', accuracy=lambda problem: 0.9)\n"
+        "def modest(problem, *, start=None):\n"
+        "    yield mklopt.solvers.Iterate(np.zeros(problem.shape),"
+        " np.ones(problem.grams.M))\n"
+    )
+    found = check_solver("modest:modest", losses=["hinge"], **BRIEF)
+    assert not found.passed and {row.tol for row in found.rows} == {1e-2}
+
+
+COEFFICIENTS = pytest.mark.xfail(reason="its best point has no weights of its own")
+AS_FUNCTIONS = [
+    pytest.param(name, marks=COEFFICIENTS)
+    if name in ("obscure", "silp", "spicy")
+    else name
+    for name in solvers()
+]
+
+
+@pytest.mark.parametrize("name", AS_FUNCTIONS)
+def test_our_solvers_pass_as_functions(name):
+    """(weights, dual) of a result is all that is needed to certify it."""
+
+    def wrapped(problem):
+        found = mklopt.solve(problem, name, tol=promised(problem) / 2, time_limit=9)
+        return point(found)
+
+    def promised(problem):
+        return min(solvers()[name].promise(problem), 1e-2)
+
+    made = plan(solvers()[name], **BRIEF).questions
+    questions = [replace(q, tol=promised(q.problem)) for q in made[:3]]
+    rows, _ = examine(wrapped, questions)
+    assert rows and all(row.passed for row in rows), rows
+
+
+def point(result):
+    """Until `result.weights` is the certified point."""
+    found = result.certificate
+    weights = found.weights
+    if weights is None:
+        weights = result.problem.formulation.weights(found.norms)
+    return weights, found.alpha
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", solvers())
+def test_our_solvers_pass_fresh_problems(name, seed):
+    found = check_solver(name, grades=["fresh"], seed=seed, time_limit=60)
+    assert found.passed and found.seed == seed, found
+
+
 # ---- the command -------------------------------------------------------------
 
 SOLVER = """
@@ -196,12 +386,16 @@ def bad(problem):
 
 
 @pytest.fixture
-def check(tmp_path, monkeypatch):
-    """`mklopt check` in a folder with mine.py in it."""
-    (tmp_path / "mine.py").write_text(SOLVER)
+def folder(tmp_path, monkeypatch):
+    """An empty folder, the current one."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def check(folder):
+    """`mklopt check` in a folder with mine.py in it."""
+    (folder / "mine.py").write_text(SOLVER)
     return lambda *words: CliRunner().invoke(main, ["check", *words])
 
 
@@ -215,3 +409,32 @@ def test_the_command_judges_a_module_of_the_current_folder(check):
     wrong = check("mine:ugly")
     assert wrong.exit_code == 2 and "module 'mine' has no 'ugly'" in wrong.stderr
     assert "Example: mklopt check mysolver" in check("--help").stdout
+
+
+def test_a_report_tells_where_it_failed_what_was_asked_and_the_seed():
+    def packed_wrong(problem):
+        if problem.loss.name != "hinge" or problem.formulation.name != "LpNorm":
+            raise NotImplementedError
+        weights, dual = point(mklopt.solve(problem, "analytic", tol=1e-8))
+        return (2 * weights if facts(problem)["storage"] == "packed" else weights), dual
+
+    found = check_solver(packed_wrong, quick=True, grades=["fresh"], seed=11)
+    text = " ".join(str(found).split())
+    assert len(found.failures) >= 2 and len(found.failures) < len(found.rows)
+    assert "drawn with seed 11" in text and "passed, have storage packed" in text
+    assert "asked: losses hinge (not " in text and "(refused)" in text
+    assert "formulations LpNorm (not BlockL1" in text
+    same = check_solver(packed_wrong, quick=True, grades=["fresh"], seed=11)
+    assert [row.gap for row in same.rows] == [row.gap for row in found.rows]
+    other = check_solver(packed_wrong, quick=True, grades=["fresh"])
+    assert other.seed != 11 and not other.passed
+    again = [row.problem for row in found.rows if row.problem.endswith(", again")]
+    assert len(again) == 3
+
+
+def test_a_solver_that_refuses_everything_is_told_so():
+    def picky(problem):
+        raise NotImplementedError("nothing")
+
+    found = check_solver(picky, **BRIEF)
+    assert {row.kind for row in found.rows} == {"refused"} and not found.passed

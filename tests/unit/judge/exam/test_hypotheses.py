@@ -11,9 +11,9 @@ from mklopt import GramStack
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
 from mklopt.formulations.losses import residual
 from mklopt.judge.exam import hypotheses as h
+from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import Case, svm_dual
 from mklopt.judge.exam.plan import plan
-from mklopt.judge.exam.sandbox import Answer, Candidate
 from mklopt.reference.graded_problems import reference_of
 
 PAIRS = [[0, 1], [2, 3, 4]]
@@ -29,7 +29,7 @@ def solved(problem: Any = PROBLEM, **changes: Any) -> tuple[Any, Any]:
 def case(dual: Any, weights: Any, problem: Any = PROBLEM, **answer: Any) -> Case:
     given = Candidate(dual, weights)
     facts = Answer("returned", "", given, given, given, **answer)
-    return Case(problem, facts, 1e-6, reference_of(problem), given)
+    return Case(problem, facts, 1e-6, given)
 
 
 def best(hypothesis: Any, failure: Case) -> h.Explanation:
@@ -173,12 +173,40 @@ def test_permuted_weights_are_found():
         assert found.kind == "weights permuted"
 
 
-def test_stale_halves_are_found():
-    dual, theta = solved()
-    old = np.ones(len(theta))
+def test_a_stale_dual_is_traced_to_its_weights():
+    _, theta = solved()
+    ones, old = np.ones(len(theta)), np.linspace(1, 2, len(theta))
+    equal = best(h.stale, case(svm_dual(PROBLEM, ones), theta))
+    assert (equal.kind, "weights that are all 1" in equal.words) == ("stale dual", True)
     stale_dual = svm_dual(PROBLEM, old)
-    found = next(h.stale(case(stale_dual, theta)))
-    assert found.kind == "stale dual" and "solved again at the" in found.words
-    found = next(h.stale(case(stale_dual, theta, earlier=[old, theta])))
+    found = best(h.stale, case(stale_dual, theta, earlier=[old, theta]))
     assert "it belongs to the weights of 2 iterates before" in found.words
-    assert best(h.stale, case(dual, old)).kind == "stale weights"
+    assert nothing(h.stale, case(stale_dual, theta))  # nobody knows these weights
+
+
+def test_which_half_is_wrong_is_told_without_a_cause():
+    dual, theta = solved()
+    old = np.linspace(1, 2, len(theta))
+    found = next(h.halves(case(svm_dual(PROBLEM, old), theta)))
+    assert found.kind == "dual not optimal" and "cause is not known" in found.words
+    found = best(h.halves, case(dual, old))
+    assert found.kind == "weights not optimal" and found.share < 1
+
+
+def test_another_C_for_one_class_is_found():
+    C = np.where(PROBLEM.y > 0, 1.001, 1.0) * PROBLEM.C
+    failure = case(*solved(C=C))
+    found = best(h.other_C_per_class, failure)
+    assert "C′ = 1.001·C where y = 1 and 1·C where y = −1" in found.words
+    assert nothing(h.other_C, failure)
+
+
+@pytest.mark.parametrize("price", [1.0, 0.3])
+def test_a_price_on_the_bias_is_found(price):
+    """One more kernel of ones, with a fixed weight."""
+    theta = solved()[1]
+    one = {"bias": False, "formulation": h.FixedWeights((1.0,))}
+    K = PROBLEM.grams.combine(theta) + 1 / price
+    raised = PROBLEM.with_(grams=GramStack(K[None]), **one)
+    found = best(h.bias, case(svm_dual(raised, np.ones(1)), theta))
+    assert found.kind == "bias regularized" and f"{price:.4g}/2·b²" in found.words

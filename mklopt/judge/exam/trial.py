@@ -1,0 +1,342 @@
+"""In the process of the candidate: import it, run it, and tell what it gave.
+
+What is told is what the solver gave, untouched: α and weights or coefficients as they
+are, before any repair. For a generator these are the iterate with the smallest
+certified gap of its run in the one loop (run/loop.py), the last one (where it was
+going), and the point that the loop made of all. Whoever asked believes none of it.
+
+A solver should not behave better because it is examined. So this file is run from its
+source under a neutral name (sandbox.py): it imports by full names, and defines no class
+that must be found again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import struct
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import cache, partial, wraps
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+import mklopt
+from mklopt.judge.exam.answer import Answer, Candidate, pack
+from mklopt.problem import Problem, describe
+from mklopt.run.loop import solve
+from mklopt.solvers import Iterate, Solver, solvers
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+Array = np.ndarray
+INPUTS = ("y", "C", "the kernels", "the loss, Ω or the bias")
+MAX_EARLIER = 5  # iterates before the last one whose weights are kept
+MAX_MEMORY = 4 << 30  # bytes that a candidate may take
+HIDDEN = ("judge", "exam", "pytest", "mklopt.cli", "xdist")  # parts of names
+PACKAGE = os.path.dirname(mklopt.__file__)
+
+
+class BadAnswer(Exception):
+    """What came back is not what a solver returns."""
+
+
+# ---- finding the candidate ---------------------------------------------------
+
+
+def imported(path: str) -> Any:
+    """The object "module:name"; the current directory is searched first."""
+    module, _, name = path.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = importlib.import_module(module)
+    except BaseException as error:  # a module may even try to exit
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module
+        raise ValueError(
+            f"there is no module {module!r} here or installed; run this in its folder"
+            if missing or not module
+            else f"importing {module} raised {type(error).__name__}: {error}"
+        ) from None
+    try:
+        return attrgetter(name)(found)
+    except AttributeError:
+        raise ValueError(f"module {module!r} has no {name!r}") from None
+
+
+def callable_with_a_problem(given: Any) -> Any:
+    """The solver as it is, or ValueError where it cannot be one."""
+    if isinstance(given, Solver):
+        return given
+    if not callable(given):
+        raise ValueError(
+            f"{given!r:.40} is no solver; give a generator function of iterates, a "
+            "function problem → (weights, dual) or → weights, its module:name, or the "
+            f"name of one of ours: {', '.join(solvers())}"
+        )
+    try:
+        inspect.signature(given).bind(None)
+    except TypeError as error:
+        raise ValueError(
+            f"{name_of(given)} cannot be called with a problem alone: {error}"
+        ) from None
+    except ValueError:  # built-in functions have no signature to look at
+        pass
+    return given
+
+
+def name_of(solver: Any) -> str:
+    """What a solver is called in a report."""
+    return getattr(solver, "name", getattr(solver, "__name__", type(solver).__name__))
+
+
+def statement(path: str) -> dict[str, Any]:
+    """What a solver states about itself, or why there is none, as plain words."""
+    try:
+        found = callable_with_a_problem(imported(path))
+    except ValueError as error:
+        return {"error": str(error)}
+    if not isinstance(found, Solver):
+        return {}
+    promise = None if callable(found.accuracy) else float(found.accuracy)
+    return {
+        "name": str(found.name),
+        "needs": sorted(map(str, found.needs)),
+        "losses": sorted(map(str, found.losses)),
+        "bias": sorted(map(bool, found.bias)),
+        "accuracy": promise,
+    }
+
+
+# ---- answering ---------------------------------------------------------------
+
+
+def hashes(problem: Problem) -> tuple[str, ...]:
+    """Hashes of what a solver is given, one for each of INPUTS."""
+    grams, words = problem.grams, [repr(problem.bias)]
+    words += [
+        json.dumps(describe(x, problem)) for x in (problem.loss, problem.formulation)
+    ]
+    kernels = grams.factors or map(grams.kernel, range(grams.M))
+    arrays = ([problem.y], [problem.C, problem.costs], [*kernels, grams.shift])
+    parts = [
+        b"".join(np.ascontiguousarray(a, "<f8").tobytes() for a in x) for x in arrays
+    ]
+    return tuple(
+        hashlib.sha256(part).hexdigest() for part in (*parts, "".join(words).encode())
+    )
+
+
+def answered(solver: Any, problem: Problem, tol: float, limit: float) -> Answer:
+    """Run the solver in this process, whatever it is, and whatever happens.
+
+    tol: NaN where the solver says itself how exact it is
+    """
+    try:
+        if np.isnan(tol):
+            tol = float(solver.promise(problem))
+        if not tol < np.inf:
+            answer = Answer("refused", "it promises nothing here")
+        elif isinstance(solver, Solver):
+            answer = _in_the_loop(solver, problem, tol, limit)
+        else:
+            answer = _called(solver, problem, tol, limit)
+    except BadAnswer as error:
+        answer = Answer("bad answer", str(error))
+    except BaseException as error:  # a solver may even try to exit
+        refused = isinstance(error, NotImplementedError | ValueError)
+        answer = Answer("refused" if refused else "raised", _described(error))
+    try:
+        after = hashes(problem)
+    except Exception:  # changed so much that it is a problem no more
+        after = ("",) * len(INPUTS)
+    return replace(answer, tol=tol, inputs=after)
+
+
+def _called(function: Callable, problem: Problem, tol: float, limit: float) -> Answer:
+    returned = function(problem)
+    if hasattr(returned, "send"):
+        name = getattr(function, "__name__", "solver")
+        anything = frozenset({"any"}), frozenset({True, False})
+        found = Solver(name, lambda p: returned, frozenset(), *anything, 0.0, "", "")
+        return _in_the_loop(found, problem, tol, limit)
+    candidate = _returned(returned, problem)
+    return Answer("returned", "", candidate, candidate, candidate)
+
+
+def _in_the_loop(solver: Solver, problem: Problem, tol: float, limit: float) -> Answer:
+    """The one loop, with every iterate looked at as it comes."""
+    seen: deque[Iterate] = deque(maxlen=MAX_EARLIER + 1)
+    best: list[tuple[float, Candidate]] = []
+
+    @wraps(solver.steps)
+    def steps(*arguments: Any, **options: Any) -> Any:
+        certificate: Any = None
+        inner: Any = solver.steps(*arguments, **options)
+        with closing(inner), suppress(StopIteration):
+            while True:
+                seen.append(_iterate(inner.send(certificate)))
+                certificate = yield seen[-1]
+
+    def look(certificate: Any, trace: Any) -> None:
+        if not best or certificate.relative_gap < best[0][0]:
+            best[:] = [(certificate.relative_gap, _as_given(seen[-1]))]
+
+    watched = replace(solver, steps=steps)
+    limits: Any = {"tol": tol, "time_limit": limit}
+    result = solve(problem, watched, callback=look, **limits)
+    if not best:
+        raise BadAnswer("it ended without a single iterate")
+    final = result.certificate
+    return Answer(
+        "raised" if result.status == "failed" else result.status,
+        result.message,
+        best[0][1],
+        _as_given(seen[-1]),
+        Candidate(final.alpha, final.weights, final.coefficients),
+        tuple(result.trace.gap),
+        [np.array(i.weights, float) for i in seen if i.weights is not None][:-1],
+    )
+
+
+def _iterate(given: Any) -> Iterate:
+    """An iterate whose functions are called once, when it is certified."""
+    if not isinstance(given, Iterate):
+        raise BadAnswer(
+            f"the generator yielded a {type(given).__name__}; yield "
+            "mklopt.solvers.Iterate(dual=…, weights=…)"
+        )
+    parts = {name: getattr(given, name) for name in ("dual", "coefficients")}
+    once: dict[str, Any] = {k: cache(v) for k, v in parts.items() if callable(v)}
+    return replace(given, **once)
+
+
+def _as_given(iterate: Iterate) -> Candidate:
+    """Copies: a solver may go on working in its arrays."""
+    parts = (iterate.dual, iterate.weights, iterate.coefficients)
+    called = (part() if callable(part) else part for part in parts)
+    return Candidate(*(None if a is None else np.array(a, float) for a in called))
+
+
+def _returned(given: Any, problem: Problem) -> Candidate:
+    """(weights, dual), weights alone, or anything with these two attributes."""
+    n, M = problem.grams.n, problem.grams.M
+    if hasattr(given, "weights") and hasattr(given, "dual"):
+        given = (given.weights, given.dual)
+    sequence = isinstance(given, tuple | list) and len(given) == 2
+    pair = sequence and np.ndim(given[0]) > 0
+    weights, dual = given if pair else (given, None)
+    shapes = [np.shape(a) for a in given] if pair else []
+    if shapes == [problem.shape, (M,)] and problem.shape != (M,):
+        raise BadAnswer("it returned (dual, weights); return (weights, dual)")
+    weights = _array(weights, (M,), f"weights, one for each of the {M} kernels")
+    if dual is not None:
+        dual = _array(dual, problem.shape, f"dual variables for the {n} samples")
+    return Candidate(dual, weights)
+
+
+def _array(given: Any, shape: tuple[int, ...], what: str) -> Array:
+    kind = type(given).__name__
+    try:
+        if np.iscomplexobj(given):
+            kind = "complex array"
+            raise TypeError
+        array = np.array(given, float)
+    except (TypeError, ValueError):
+        raise BadAnswer(f"it returned a {kind} where {what}, were expected") from None
+    if array.shape != shape:
+        raise BadAnswer(f"it returned an array {array.shape}; expected {shape}: {what}")
+    return array
+
+
+def _described(error: BaseException) -> str:
+    """One line: what was raised, and the last line of the solver it went through."""
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    of_solver = [f for f in frames if not _ours(f.filename)]
+    if of_solver:
+        path, line = of_solver[-1].filename, of_solver[-1].lineno
+        said += f" ({os.path.basename(path)}, line {line})"
+    return " ".join(said.split())
+
+
+def _ours(path: str) -> bool:
+    """Whether a file is of this package, and of none of its solvers; or has no name."""
+    solvers = os.path.join(PACKAGE, "solvers", "")
+    inside = path.startswith(os.path.join(PACKAGE, "")) and not path.startswith(solvers)
+    return inside or path.startswith("<")
+
+
+def serve(solver: Any, questions: Any, limit: float, receive: Any, send: Any) -> None:
+    """Answer one question after the other, until nobody asks any more."""
+    path = solver if isinstance(solver, str) else ""
+    while line := receive():
+        if int(line) < 0:
+            send(json.dumps(statement(path)).encode())
+            continue
+        problem, tol = questions[int(line)]
+        try:
+            solver = imported(path) if isinstance(solver, str) else solver
+            answer = answered(solver, problem, tol, limit)
+        except ValueError as error:
+            answer = Answer("raised", str(error))
+        send(pack(answer))
+
+
+# ---- the process -------------------------------------------------------------
+
+
+def fork(pids: list[int], line: Any, of_judge: Any, *work: Any) -> None:
+    """Begin another process that serves; its number goes into `pids`."""
+    pid = os.fork()
+    if pid:
+        pids.append(pid)
+        return
+    with suppress(BaseException):
+        of_judge.close()
+        os.setsid()  # so that it can be killed with all that it starts
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
+        os.dup2(2, 1)  # what a solver prints does not belong into a report
+        sys.stdout = sys.stderr
+        limit_memory()
+        hide()
+        solver, questions, limit = work
+        lines = line.makefile("rb")
+        serve(solver, questions, limit, lines.readline, partial(send_whole, line))
+    os._exit(1)
+
+
+def send_whole(line: Any, message: bytes) -> None:
+    """A message with its length before it."""
+    sys.stdout.flush()
+    line.sendall(struct.pack("<Q", len(message)) + message)
+
+
+def limit_memory() -> None:
+    """From here on a process may take MAX_MEMORY more than it has."""
+    if resource is not None:
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_DATA, (used + MAX_MEMORY,) * 2)
+
+
+def hide() -> None:
+    """No trace of an exam in the places where a solver may look for one."""
+    sys.argv[:] = sys.orig_argv[:] = [sys.executable]
+    for name in [k for k in os.environ if "PYTEST" in k]:
+        del os.environ[name]
+    for name in [k for k in sys.modules if any(x in k for x in HIDDEN)]:
+        del sys.modules[name]
