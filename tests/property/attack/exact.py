@@ -226,7 +226,7 @@ def integers(point: list[Fraction]) -> tuple[Array, Fraction]:
 def _bias(b: Any, classes: int) -> Any:
     if not classes:
         return b if isinstance(b, Fraction) else rational(np.asarray(b).item())
-    if isinstance(b, Fraction) or getattr(b, "dtype", None) == object:
+    if isinstance(b, Fraction) or np.asarray(b).dtype.kind == "O":
         return b
     out = np.empty(classes, object)
     out[:] = [rational(x) for x in np.broadcast_to(np.asarray(b, float), (classes,))]
@@ -658,7 +658,9 @@ OMEGA: dict[str, tuple[Callable[[dict, list], Pair], Callable[[dict, list], Pair
     "ElasticNet": (_elastic, _elastic_conjugate),
     "FixedWeights": (
         _fixed,
-        lambda p, v: same(mpmath.fsum(mpf(t) * a * a / 2 for t, a in zip(p["theta"], v))),
+        lambda p, v: same(
+            mpmath.fsum(mpf(t) * a * a / 2 for t, a in zip(p["theta"], v))
+        ),
     ),
     "GroupLasso": (
         lambda p, u: same(mpmath.fsum(u)),

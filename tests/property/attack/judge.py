@@ -385,7 +385,7 @@ def _judge_group(case: Case, group: list, record: Record) -> None:
 
 
 def _same_costs(case: Case, problem: Any, evaluator: Exact, record: Record) -> None:
-    """For a path C differs from that of the case; otherwise it must be what was meant."""
+    """C must be what was meant; on a path it is another one."""
     if case.action == "path":
         return
     meant = case.exact(problem.grams.shift).C

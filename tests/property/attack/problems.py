@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,9 +95,12 @@ def plain(given: Any) -> Any:
 def shown(given: Any) -> str:
     """A parameter with its type, for a report."""
     if isinstance(given, np.ndarray):
-        return f"{given.dtype.name} array {np.array(given, float).ravel()[:4].tolist()} …"
+        return (
+            f"{given.dtype.name} array {np.array(given, float).ravel()[:4].tolist()} …"
+        )
     if isinstance(given, (list, tuple)):
-        return "[" + ", ".join(map(shown, given)) + "]"
+        rest = ", …" if len(given) > 4 else ""
+        return "[" + ", ".join(map(shown, given[:4])) + rest + "]"
     if isinstance(given, dict):
         return ", ".join(f"{k}={shown(v)}" for k, v in given.items())
     if type(given) in (float, int, bool, str):
@@ -195,9 +199,7 @@ PARAMETERS: dict[str, Callable[[Rng, int], dict]] = {
         "mu": dressed(rng, float(rng.uniform(0.05, 1))),
         "c": dressed(rng, float(rng.uniform(0.5, 2))),
     },
-    "prior_l1": lambda rng, M: {
-        "prior": dressed_all(rng, rng.uniform(0.2, 5, size=M))
-    },
+    "prior_l1": lambda rng, M: {"prior": dressed_all(rng, rng.uniform(0.2, 5, size=M))},
     "tree": lambda rng, M: {
         "groups": [list(range(k, M)) for k in range(M)],
         "lam": float(rng.uniform(0.1, 2)),
@@ -264,6 +266,15 @@ class Case:
         C, tol = plain(self.C), float(self.tol)
         return replace(self, penalty=penalty, loss=loss, C=C, tol=tol)
 
+    def with_penalty(self, name: str, parameters: dict, M: int) -> Case:
+        """The same case with another Ω over M kernels."""
+        return replace(self, penalty=(name, parameters), M=M)
+
+    @property
+    def exact_penalty(self) -> dict:
+        """The parameters of Ω as the evaluator takes them."""
+        return _meant(self.penalty[1])
+
     # -- for mklopt --
 
     def build(self) -> Any:
@@ -282,7 +293,7 @@ class Case:
         if self.storage == "lazy":
             X = np.hstack(self.arrays)
             ends = np.cumsum([0, *(L.shape[1] for L in self.arrays)])
-            kernels = [_linear(a, b) for a, b in zip(ends[:-1], ends[1:])]
+            kernels = [_linear(a, b) for a, b in pairwise(ends)]
             return mklopt.LazyStack(X, kernels, cache="1MB")
         K = np.stack(self.arrays)
         if self.storage == "float32":
@@ -301,7 +312,9 @@ class Case:
         kernels = Kernels(self.matrices(), shift)
         penalty = self.penalty[0], _meant(self.penalty[1])
         loss = self.loss[0], _meant(self.loss[1])
-        return Exact(kernels, y, [exact.rational(c) for c in C], loss, penalty, self.bias)
+        return Exact(
+            kernels, y, [exact.rational(c) for c in C], loss, penalty, self.bias
+        )
 
     def matrices(self) -> list[list[list[Fraction]]]:
         """The kernels that the stack holds."""
@@ -377,7 +390,9 @@ def _penalty(name: str, p: dict, M: int) -> Any:
 
         return Twice()
     if name == "budget":
-        return mklopt.variational(lambda theta: (cp.Constant(0.0), [cp.sum(theta) <= 1]))
+        return mklopt.variational(
+            lambda theta: (cp.Constant(0.0), [cp.sum(theta) <= 1])
+        )
     declared: dict[str, Callable] = {
         "plain_sum": cp.sum,
         "tree": lambda u: (
