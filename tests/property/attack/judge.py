@@ -227,22 +227,42 @@ def _point(result: Any, record: Record) -> None:
 
 
 def _certify(case: Case, problem: Any, record: Record, attempt: int) -> list:
-    """Candidates of nobody: of any size, sparse, infeasible, zero."""
+    """Candidates of nobody, and a good point that was rescaled or disturbed."""
     import mklopt
 
     rng = np.random.default_rng(case.seed_of_run)
-    M, out = problem.grams.M, []
-    for _ in range(2):
-        alpha = _garbage(rng, problem.shape) * (1 if rng.random() < 0.5 else _C(case))
-        if rng.random() < 0.5:
-            theta = np.abs(_garbage(rng, (M,)))
-            candidate: dict[str, Any] = {"weights": theta}
-        else:
-            candidate = {"coefficients": _garbage(rng, (M, *problem.shape))}
-        found = mklopt.certify(problem, dual=alpha, **candidate)
+    candidates = [_nobody(rng, case, problem) for _ in range(2)]
+    if case.seed_of_run % 3 == 0:
+        good = mklopt.solve(problem, tol=1e-3, time_limit=0.3).certificate
+        candidates += _disturbed(rng, good)
+    out = []
+    for candidate in candidates:
+        found = mklopt.certify(problem, **candidate)
         str(found), found.assumptions
         out.append((found, problem))
     record.status = "certified"
+    return out
+
+
+def _nobody(rng: np.random.Generator, case: Case, problem: Any) -> dict[str, Any]:
+    """Numbers of any size, sparse, infeasible, zero."""
+    M = problem.grams.M
+    alpha = _garbage(rng, problem.shape) * (1 if rng.random() < 0.5 else _C(case))
+    alpha = np.where(np.isfinite(alpha), alpha, 1.0)
+    if rng.random() < 0.5:
+        return {"dual": alpha, "weights": np.abs(_garbage(rng, (M,)))}
+    return {"dual": alpha, "coefficients": _garbage(rng, (M, *problem.shape))}
+
+
+def _disturbed(rng: np.random.Generator, good: Any) -> list[dict[str, Any]]:
+    """α/t with t·θ for a power of two t, far out; and α with a last digit changed."""
+    t = 2.0 ** int(rng.integers(0, 1000))
+    noise = 1 + 2.0**-52 * rng.integers(-3, 4, size=good.alpha.shape)
+    out: list[dict[str, Any]] = [
+        {"dual": good.alpha * noise, "coefficients": good.expansion}
+    ]
+    if good.weights is not None and np.all(good.weights * t < 1e300):
+        out.append({"dual": good.alpha / t, "weights": good.weights * t})
     return out
 
 
@@ -253,7 +273,7 @@ def _C(case: Case) -> float:
 def _garbage(rng: np.random.Generator, shape: tuple) -> np.ndarray:
     how = rng.integers(0, 5)
     values = rng.normal(size=shape)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # what overflows is replaced
         if how == 1:
             values = values * (rng.random(shape) < 0.3)
         elif how == 2:
