@@ -446,7 +446,8 @@ def _own(certificate: Any, evaluator: Exact, record: Record) -> tuple[list, list
     if math.isnan(certificate.lower) or math.isnan(certificate.upper):
         return [], []
     enclosure = certificate.enclosure
-    dual, primal = [], []
+    dual: list = []
+    primal: list = []
     exact_alpha = _times(dyadic(enclosure.alpha), enclosure.shrink)
     here = evaluator.dual(exact_alpha)
     dual.append((here, "own"))
