@@ -5,8 +5,11 @@ full, in float32, as factors or computed on demand; C from denormal numbers to 1
 kernels scaled from 1e-300 to 1e300 in a share of the problems, ordinary in the rest.
 
 Kernels are L Lᵀ with L on a dyadic grid, times a power of two: their floats are exact
-and positive semi-definite. A case knows the same problem twice, for mklopt (`build`)
-and for the evaluator (`exact`); these two share nothing but the floats drawn here.
+and positive semi-definite. Factors, and kernels that are not quite symmetric, have all
+digits (the latter are positive definite by far).
+
+A case knows the same problem twice, for mklopt (`build`) and for the evaluator
+(`exact`); these two share nothing but the floats drawn here.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ Array = np.ndarray
 Rng = np.random.Generator
 INF = math.inf
 GRID = 2.0**-7  # of factors: entries of K are then exact in float32, too
+KINDS = ("full", "low", "one", "copy", "zero", "offset")  # offset: αᵀKα cancels
 
 REAL = ("squared", "eps_insensitive", "huber", "quantile")
 BINARY = ("hinge", "logistic")
@@ -52,10 +56,8 @@ def dressed(rng: Rng, value: float) -> Any:
     """The number in a random type that can hold about this value."""
     if rng.random() < 0.4:
         return float(value)
-    if value == int(value) if math.isfinite(value) else False:
+    if math.isfinite(value) and value == int(value) and 0 <= value <= 100:
         kind = pick(rng, (*FLOATS, *INTEGERS))
-        if kind in INTEGERS and not 0 <= value <= 100:
-            kind = int
         return kind(int(value)) if kind in INTEGERS else kind(value)
     kind = pick(rng, FLOATS)
     if kind is np.float16 and (math.isfinite(value) and not 1e-4 < abs(value) < 6e4):
@@ -459,10 +461,14 @@ def kernels(rng: Rng, M: int, n: int, storage: str, extreme: str) -> list[Array]
     if rng.random() < 0.2:  # some points occur twice
         points = rng.integers(0, max(1, n // 2), size=n)
     for _ in range(M):
-        kind = pick(rng, ("full", "low", "one", "copy", "zero"), (40, 30, 10, 12, 8))
-        rank = {"full": n, "low": min(n, 3), "one": 1}.get(kind, 1)
-        L = np.rint(rng.normal(size=(n, rank)) / np.sqrt(rank) / GRID) * GRID
+        kind = pick(rng, KINDS, (36, 28, 10, 10, 8, 8))
+        rank = {"full": n, "low": min(n, 3), "offset": min(n, 3)}.get(kind, 1)
+        L = rng.normal(size=(n, rank)) / np.sqrt(rank)
+        if storage not in ("factors", "skew") or rng.random() < 0.4:
+            L = np.rint(L / GRID) * GRID
         L = L[points]
+        if kind == "offset" and storage not in ("float32", "skew"):
+            L = np.hstack([L, np.full((n, 1), 2.0 ** int(rng.integers(5, 18)))])
         if storage == "skew":
             L = np.hstack([L, 0.25 * np.eye(n)])  # positive definite by far
         if kind == "zero":
