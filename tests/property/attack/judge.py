@@ -17,6 +17,7 @@ What is wrong has a kind:
     warning          a warning reached the user
     failed           status "failed": an exception inside a solver, told in a message
     nan              a bound is NaN
+    own file         the checker refuses a file of save_certificate
 
 Command line: python -m tests.property.attack.judge --seed 1 --from 0 --to 1000
 """
@@ -65,7 +66,7 @@ EXPECTED = ("Solution may be inaccurate", "Converting A to a CSC")
 MUST_NOT = (  # what the bar of `make test-all` forbids
     *("false lower", "false upper", "unproved lower", "unproved upper"),
     *("infeasible", "stored", "weak duality", "raw exception", "refused"),
-    *("time", "converged", "nan"),
+    *("time", "converged", "nan", "own file"),
 )
 REPORTED = ("point", "warning", "failed")
 
@@ -314,8 +315,30 @@ def _save(case: Case, problem: Any, record: Record, attempt: int) -> list:
         path = os.path.join(folder, "result.npz")
         result.save(path)
         loaded = mklopt.Result.load(path, problem)
+        _proof_file(case, result, os.path.join(folder, "proof.cert"), record)
     first = [*_of_result(result, record, attempt)]
     return [*first, *_of_result(loaded, record, attempt)]
+
+
+def _proof_file(case: Case, result: Any, path: str, record: Record) -> None:
+    """What save_certificate writes must convince the checker."""
+    import mklopt
+    from mklopt.certificates.checker import Refused, check
+    from mklopt.certificates.portable import save_certificate
+
+    found = result.certificate
+    point = {"weights": found.weights, "coefficients": found.coefficients}
+    again = mklopt.certify(case.build(), dual=found.alpha, **point)
+    try:
+        save_certificate(again, path)
+    except ValueError as error:
+        if "cannot state" in str(error) or "is infinite" in str(error):
+            return
+        raise
+    try:
+        check(Path(path).read_bytes())
+    except Refused as reason:
+        record.add("own file", str(reason)[:200])
 
 
 ACTIONS = {"solve": _solve, "certify": _certify, "path": _path, "save": _save}
@@ -369,9 +392,10 @@ def _judge_bounds(case: Case, found: list, record: Record) -> None:
     """Every pair of bounds against every exactly evaluated point of its problem."""
     if case.again and found:
         _second(case, found, record)
-    problems: dict[str, list] = defaultdict(list)
+    problems: dict[tuple, list] = defaultdict(list)
     for certificate, problem in found:
-        problems[repr(np.asarray(problem.C).tolist())].append((certificate, problem))
+        key = (problem.costs.tobytes(), certificate.shift.tobytes())
+        problems[key].append((certificate, problem))
     for group in problems.values():
         _judge_group(case, group, record)
 
@@ -391,10 +415,9 @@ def _second(case: Case, found: list, record: Record) -> None:
 
 def _judge_group(case: Case, group: list, record: Record) -> None:
     problem = group[0][1]
-    shift = problem.grams.shift
-    evaluator = case.exact(shift)
+    evaluator = case.exact(group[0][0].shift)
     evaluator.C = [rational(c) for c in problem.costs]
-    _same_costs(case, problem, evaluator, record)
+    _same_costs(case, problem, record)
     try:
         _against_points(group, evaluator, record)
     except Indefinite as error:
@@ -404,12 +427,12 @@ def _judge_group(case: Case, group: list, record: Record) -> None:
             record.add("raw exception", f"the evaluator: {error}")
 
 
-def _same_costs(case: Case, problem: Any, evaluator: Exact, record: Record) -> None:
+def _same_costs(case: Case, problem: Any, record: Record) -> None:
     """C must be what was meant; on a path it is another one."""
     if case.action == "path":
         return
-    meant = case.exact(problem.grams.shift).C
-    if meant != evaluator.C:
+    given = np.broadcast_to(np.array(plain(case.C), float), (case.n,))
+    if not np.array_equal(given, problem.costs):
         record.add("stored", "C differs from what was given")
 
 
@@ -579,7 +602,8 @@ class Summary:
 
 def _signature(kind: str, case: Case, detail: str) -> str:
     """What findings of one cause have in common."""
-    if kind in ("raw exception", "refused", "warning", "failed", "weak duality"):
+    told = ("raw exception", "refused", "warning", "failed", "weak duality", "own file")
+    if kind in told:
         return re.sub(r"[-+\d.e]+", "#", detail.split(" via ")[-1])[-90:]
     return f"{case.penalty[0]} {case.loss[0]} {bool(case.extreme)}"
 
