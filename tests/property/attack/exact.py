@@ -519,8 +519,10 @@ def _ellipsoid_weights(E: Array, u: Array) -> Array | None:
         return value, -square / theta + 2 * theta * (P @ theta)
 
     start = np.log(np.maximum(u, 1e-3))
-    found = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-9})
-    theta = np.exp(found.x)
+    options = {"gtol": 1e-9}
+    with np.errstate(all="ignore"):  # what is not finite is refused below
+        found = minimize(objective, start, jac=True, method="BFGS", options=options)
+        theta = np.exp(found.x)
     return theta if np.all(np.isfinite(theta) & (theta > 0)) else None
 
 
