@@ -498,7 +498,8 @@ def labels(rng: Rng, loss: str, n: int, extreme: str) -> Any:
         y = np.round(rng.normal(size=n), int(rng.integers(0, 12)))
         if extreme == "y":
             y = y * 10.0 ** rng.uniform(-300, 300)
-        return y.astype(np.float32) if rng.random() < 0.1 else y
+        single = rng.random() < 0.1 and np.max(np.abs(y)) < 1e38
+        return y.astype(np.float32) if single else y
     if loss == "one_class":
         return np.ones(n, pick(rng, (float, int, np.float32, np.int8)))
     if loss in CLASSES:
