@@ -34,6 +34,7 @@ from mklopt.formulations import (
     WeightedLpNorm,
     losses_by_name,
 )
+from mklopt.formulations.losses.margin import Hinge
 from mklopt.reference.contract_problems import load
 from mklopt.util.rounding import gamma, length_above
 from tests.unit.certificates.rationals import (
@@ -415,7 +416,7 @@ def test_tiny_costs_do_not_lose_the_dual_point():
     alpha = np.array([3 * unit, -3 * unit]) * problem.y[0]
     a = []
 
-    class Seen(type(problem.loss)):
+    class Seen(Hinge):
         def conjugate(self, slopes, y):
             a.append(slopes)
             return super().conjugate(slopes, y)
