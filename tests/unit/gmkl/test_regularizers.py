@@ -52,8 +52,9 @@ def test_regularizers_are_what_they_say():
 @pytest.mark.parametrize("weight", [-1.0, 0.0, np.nan, np.inf, "a", None])
 def test_weights_are_positive(weight):
     for make in (Total, SquaredNorm, Regularizer):
-        words = f"{make.__name__}: weight = .* (positive|real number)"
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(
+            ValueError, match=f"{make.__name__}: weight = .* (positive|real number)"
+        ):
             make(weight=weight)
     with pytest.raises(ValueError, match="weight ="):
         MixedNorm([[0, 1]], weight=weight)
