@@ -172,3 +172,8 @@ def test_points_are_those_of_the_enclosure(tmp_path):
     mixed = mklopt.certify(found.problem, found.alpha, coefficients=found.expansion)
     given = portable.points_of(mixed)["primal"]["coefficients"]
     assert [*map(len, map(base64.b64decode, given))] == [64] * 3
+
+
+def test_the_stretch_is_written():
+    found = solved().certificate
+    assert portable._primal(found, 1.5)["stretch"] == 1.5

@@ -312,3 +312,27 @@ def test_a_file_is_read_up_to_its_limit(tmp_path, monkeypatch):
         reading.read(path)
     with pytest.raises(Refused, match="more than 7 bytes"):
         reading.opened(b"12345678")
+
+
+def vskl(*groups):
+    return {"formulation": ["VSKL", {"groups": [*groups], "q": 1.0}]}
+
+
+@pytest.mark.parametrize(
+    "changes, why",
+    [
+        ({"C": portable._text([2.0, 0.0])}, "C ≤ 0"),
+        ({"shift": portable._text([-1e-300])}, "a shift < 0"),
+        ({"y": portable._text([1.0, 0.0])}, "labels −1 and"),
+        ({"loss": ["eps_insensitive", {"eps": -5e-324}]}, "ε is negative"),
+        (vskl([0, 0]), "not a partition"),
+        (vskl([0], []), "not a partition"),
+        (vskl(), "not a partition"),
+        (vskl([1]), "not a partition"),
+    ],
+    ids=str,
+)
+def test_a_statement_is_refused_for_its_own_reason(changes, why):
+    """Before any hash or point is looked at."""
+    with pytest.raises(Refused, match=why):
+        reading.Statement({**tiny(), **changes})
