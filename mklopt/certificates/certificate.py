@@ -68,6 +68,11 @@ class Certificate:
     shift: Array = field(repr=False)
     proof: str = field(repr=False)
 
+    def __post_init__(self) -> None:
+        for array in (self.alpha, self.weights, self.coefficients, self.bias):
+            if isinstance(array, np.ndarray):  # the bounds are computed from it later
+                array.flags.writeable = False
+
     @property
     def gap(self) -> float:
         """primal − dual."""
@@ -132,7 +137,9 @@ class Certificate:
     @cached_property
     def norms(self) -> Array:
         """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I."""
-        return _products(self.problem, self.expansion, self.shift)[1]
+        u = _products(self.problem, self.expansion, self.shift)[1]
+        u.flags.writeable = False
+        return u
 
     def best_of(self, other: Certificate) -> Certificate:
         """The better primal point of the two with the better dual point.

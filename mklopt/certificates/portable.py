@@ -31,10 +31,12 @@ def save_certificate(certificate: Certificate, path: str | os.PathLike) -> None:
     """Write a certificate as a file that `mklopt verify` checks.
 
     If the kernels are not yet proved positive semi-definite, this is done first, and
-    the points are certified again for K + δI with the δ that the proof needs.
+    the points are certified again for K + δI with the δ that the proof needs. The file
+    is about K + δI then; the problem at hand stays what it is.
     """
     problem = certificate.problem
     if not certificate.proof:
+        problem = problem.with_(grams=problem.grams.apart())
         problem.grams.verify_psd()
         points = (certificate.alpha, certificate.weights)
         certificate = certify(problem, *points, coefficients=certificate.coefficients)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import float32, float64, int64, njit, types, uint64
 
-from ..util.compiled import READ_ONLY, compiled
+from ..util.compiled import READ_ONLY, STACK, VECTOR, compiled
 
 ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
 CHUNK = 2048  # numbers of each of four kernels that stay in the first cache
@@ -27,7 +27,7 @@ def _both(*arguments: Any) -> list:
     return [types.void(kind[:, ::1], *arguments) for kind in (float64, float32)]
 
 
-@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
+@compiled(*_both(INDEX, VECTOR, FLAT, *PART), fastmath=ANY_ORDER)
 def combine(P, index, theta, out, first, last):
     """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time."""
     M = len(index)
@@ -50,7 +50,7 @@ def combine(P, index, theta, out, first, last):
             k += 1
 
 
-@compiled(*_both(INDEX, FLAT, FLAT, *PART), fastmath=ANY_ORDER)
+@compiled(*_both(INDEX, VECTOR, FLAT, *PART), fastmath=ANY_ORDER)
 def dots(P, index, w, out, first, last):
     """out[k] = ⟨P[index[k]], w⟩ for first ≤ k < last, four kernels at a time."""
     out[first:last] = 0.0
@@ -116,7 +116,7 @@ def _corner(p, starts, x, t, i):
             t[m] += q * x[j]
 
 
-@compiled(*_both(INDEX, INDEX, BLOCKS, BLOCKS, *PART))
+@compiled(*_both(INDEX, INDEX, STACK, BLOCKS, *PART))
 def matvec(P, index, starts, A, out, first, last):
     """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
 
@@ -249,7 +249,7 @@ def fold(S, out):
 
 
 @compiled(
-    types.void(float64[:, ::1], INDEX, INDEX, BLOCKS, BLOCKS, *PART), fastmath=ANY_ORDER
+    types.void(float64[:, ::1], INDEX, INDEX, STACK, BLOCKS, *PART), fastmath=ANY_ORDER
 )
 def through(F, index, ends, A, out, first, last):
     """out[k] = L (Lᵀ A_k) for the factors L of kernels index[first:last]."""

@@ -21,7 +21,6 @@ they are positive semi-definite (psd.py).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,9 +93,7 @@ class GramStack:
         self.shift, self.proof = _frozen(shift), proof
         self._count, self._share = _Count(), 1.0
         self._whole: tuple[GramStack, Array] | None = None  # of a subset
-        self._memory: dict[str, deque] = {
-            name: deque(maxlen=store.remembered) for name in ("quad", "combine")
-        }
+        self.forget()
 
     @classmethod
     def from_factors(cls, factors: Sequence[Array]) -> GramStack:
@@ -156,10 +153,10 @@ class GramStack:
 
     @property
     def factors(self) -> list[Array] | None:
-        """The factors L_m of a stack made by `from_factors`; None for any other."""
+        """The factors L_m given to `from_factors`, read-only; None for other stacks."""
         if self.storage != "factors":
             return None
-        return [self._store.factor(m) for m in self._index]
+        return [_frozen(self._store.factor(m)) for m in self._index]
 
     @property
     def passes(self) -> float:
@@ -168,8 +165,8 @@ class GramStack:
 
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
-        for results in self._memory.values():
-            results.clear()
+        # Tuples are replaced, not changed: another thread may be reading one.
+        self._memory: dict[str, tuple] = {"quad": (), "combine": ()}
 
     # ---- the operations -----------------------------------------------------------
 
@@ -237,8 +234,11 @@ class GramStack:
         for known, result in self._memory[name]:
             if np.array_equal(known, key):
                 return result
-        result = _frozen(compute(key))
-        self._memory[name].append((key, result))
+        return self._remember(name, key, compute(key))
+
+    def _remember(self, name: str, key: Array, result: Array) -> Array:
+        known = (*self._memory[name], (key, _frozen(result)))
+        self._memory[name] = known[-self._store.remembered :]
         return result
 
     def _quad(self, A: Array) -> Array:
@@ -266,7 +266,7 @@ class GramStack:
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
         if self.storage != "factors":  # there quad is more accurate, and cheaper
-            self._memory["quad"].append((A, _frozen(self.inner(A, out))))
+            self._remember("quad", A, self.inner(A, out))
         return out
 
     def apply(self, B: Array) -> Array:

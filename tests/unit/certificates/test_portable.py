@@ -33,6 +33,13 @@ FORMULATIONS = (
 )
 
 
+def with_proof(problem: mklopt.Problem) -> mklopt.Problem:
+    """The problem with the kernels K + δI that a file is about."""
+    shifted = problem.with_(grams=problem.grams.apart())
+    shifted.grams.verify_psd()
+    return shifted
+
+
 @pytest.mark.parametrize("kind", ["gram", "factors"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("formulation", FORMULATIONS, ids=repr)
@@ -41,9 +48,10 @@ def test_what_is_true_is_proved(tmp_path, kind, loss, formulation):
     proved = check(content)
     assert proved["lower"] <= proved["upper"]
     assert proved["upper"] - proved["lower"] <= 1e-6 * abs(proved["upper"])
-    assert proved["problem"] == found.problem.digest()
+    shifted = with_proof(found.problem)
+    assert proved["problem"] == shifted.digest()
     again = mklopt.certify(
-        found.problem,
+        shifted,
         found.certificate.alpha,
         found.certificate.weights,
         coefficients=found.certificate.coefficients,
@@ -115,3 +123,21 @@ def test_infinite_bounds_are_not_written():
         found = mklopt.certify(problem, problem.y, np.full(3, 1e300))
         with pytest.raises(ValueError, match="is infinite: a file cannot prove it"):
             portable.points_of(found)
+
+
+def test_saving_a_certificate_does_not_change_the_problem(tmp_path):
+    """The proof takes δ > 0; results that were saved before and after are read."""
+    K = np.ones((1, 30, 30)) * np.linspace(1, 2, 30) * np.linspace(1, 2, 30)[:, None]
+    y = np.tile([1.0, -1.0], 15)
+    problem, fresh = (mklopt.Problem(K, y, "hinge", BlockL1()) for _ in range(2))
+    result = mklopt.solve(problem)
+    result.save(tmp_path / "before.npz")
+    result.save_certificate(tmp_path / "proof.cert")
+    result.save(tmp_path / "after.npz")
+    proved = check((tmp_path / "proof.cert").read_bytes())
+    assert proved["shift"] > 0 and not problem.grams.shift.any()
+    assert proved["problem"] == with_proof(fresh).digest() != problem.digest()
+    assert problem.digest() == fresh.digest() and not problem.grams.proof
+    for name in ("before", "after"):
+        again = mklopt.Result.load(tmp_path / f"{name}.npz", fresh)
+        assert again.certificate.primal == result.certificate.primal
