@@ -27,9 +27,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
             os.fsync(file.fileno())
         os.chmod(scratch, 0o644)  # mkstemp makes private files
         os.replace(scratch, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(scratch)
+        if isinstance(error, OSError):
+            error.filename = str(target)  # a full disk does not say where
         raise
 
 
