@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -79,3 +80,21 @@ def all_end(pids: set[int], seconds: float = 15.0) -> bool:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return not alive
+
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+POWERLESS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")  # but still root
+
+
+def reader_of(folder: Path) -> tuple[str, ...]:
+    """The beginning of a command whose process can read a folder and not write to it.
+
+    The superuser may write anywhere: then it is another user, or has no such power.
+    """
+    code = "import os, sys, numpy; sys.exit(os.access(sys.argv[1], os.W_OK))"
+    for prefix in ((), NOBODY, POWERLESS):
+        command = [*prefix, sys.executable, "-c", code, str(folder)]
+        with suppress(OSError):
+            if subprocess.run(command, cwd=folder, capture_output=True).returncode == 0:
+                return prefix
+    pytest.skip("no user is known that can run Python and not write to a folder")

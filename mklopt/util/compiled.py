@@ -1,12 +1,14 @@
 """Compiled loops: how numba is called, the types of arrays, and the threads.
 
 `compiled` is njit with explicit signatures: everything is compiled on import and cached
-on disk. `spread` runs a compiled loop on several threads.
+on disk. Where the cache cannot be used, everything is compiled at every start, and one
+warning says so. `spread` runs a compiled loop on several threads.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -17,6 +19,7 @@ from numba import config as _config
 from numba import float64, njit, types
 
 THREADS: int = _config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+TOLD = "MKLOPT_UNCACHED"  # set once the user knows that nothing is cached
 MIN_SHARED_WORK = 200_000  # operations; a shorter loop is done before threads start
 
 # Contiguous float64 arrays that may be read-only: (n,), (n, k) and (M, n, n).
@@ -27,7 +30,35 @@ STACK = types.Array(float64, 3, "C", readonly=True)
 
 def compiled(*signatures: Any, **options: Any) -> Callable:
     """njit, compiled when the module is imported (no warm-up later) and cached."""
-    return njit(list(signatures), nogil=True, cache=True, **options)
+
+    def decorate(function: Callable) -> Any:
+        plain = njit(list(signatures), nogil=True, **options)
+        if _uncached:
+            return plain(function)
+        try:
+            return njit(list(signatures), nogil=True, cache=True, **options)(function)
+        except Exception as error:  # no folder, a full disk, or a damaged file
+            found = plain(function)  # a mistake in the function itself is raised here
+            _tell_uncached(str(error) or type(error).__name__)
+            return found
+
+    return decorate
+
+
+_uncached: list[str] = []  # why compiled code is not cached; empty while it is
+
+
+def _tell_uncached(reason: str) -> None:
+    _uncached.append(reason)
+    if TOLD not in os.environ:  # workers need not say it again
+        os.environ[TOLD] = "1"
+        warnings.warn(
+            f"compiled code cannot be cached ({reason}): mklopt works, but every start "
+            "takes up to a minute longer; set NUMBA_CACHE_DIR to a folder that can be "
+            "written",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 @cache

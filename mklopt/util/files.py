@@ -30,7 +30,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
     except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(scratch)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.errno:
             error.filename = str(target)  # a full disk does not say where
         raise
 
