@@ -24,6 +24,7 @@ from ..kernels.fitted import FittedKernels
 from ..kernels.text import family_of, usual_family
 from ..problem import Problem
 from ..run.result import STATUS, Result
+from ..util.checks import real_number, short
 
 Array = np.ndarray
 Estimator = TypeVar("Estimator", bound="MKLEstimator")
@@ -221,12 +222,14 @@ class MKLEstimator(BaseEstimator):
         fitted = self._fitted_kernels(sample)
         stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else fitted.grams()
         formulation = formulation_from(self.formulation, self.p)
-        C = float(self.C) * sample.weight
+        C = real_number(self.C, "C", "a positive number") * sample.weight
         bias = getattr(self, "bias", False)
         same = np.ptp(C) == 0
         return fitted, Problem(stack, y, loss, formulation, C[0] if same else C, bias)
 
     def _solve_options(self) -> dict[str, Any]:
+        if not isinstance(self.options, dict | None):
+            raise ValueError(f"options = {short(self.options)}; give a dict, or None")
         return {"solver": self.solver, "tol": self.tol, **(self.options or {})}
 
     # ---- after solving --------------------------------------------------------------

@@ -11,6 +11,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
 from ..tasks.path import path
+from ..util.arrays import real_array
+from ..util.checks import check_whole, short
 from .base import Sample, keep_parameters, share_parameters
 from .classifier import MKLClassifier
 
@@ -126,11 +128,15 @@ class MKLClassifierCV(MKLClassifier):
 
 
 def _values(Cs: Any) -> Array:
-    if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool) and Cs > 0:
-        return np.geomspace(1e-3, 1e3, Cs)
-    found = np.unique(np.asarray(Cs, float)) if np.ndim(Cs) == 1 else np.empty(0)
-    if not len(found) or not np.all(np.isfinite(found) & (found > 0)):
-        raise ValueError(f"Cs = {Cs!r}; give a number of values, or positive numbers")
+    if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool):
+        return np.geomspace(1e-3, 1e3, check_whole(Cs, "Cs", 1, 10_000))
+    found = np.unique(real_array(Cs, "Cs", "a number of values, or positive numbers"))
+    if (
+        np.ndim(Cs) != 1
+        or not np.all(np.isfinite(found) & (found > 0))
+        or not found.size
+    ):
+        raise ValueError(f"Cs = {short(Cs)}; give a number of values, or positive ones")
     return found
 
 

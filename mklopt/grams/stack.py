@@ -29,11 +29,13 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
+from ..util.checks import check_choice, check_list, short
 from ..util.rounding import gamma
 from .psd import proved_shift
 from .storage import Factors, Triangles
 
 Array = np.ndarray
+DTYPES = (np.float64, np.float32, "float64", "float32", np.dtype("f8"), np.dtype("f4"))
 
 
 @dataclass
@@ -80,10 +82,9 @@ class GramStack:
     ) -> None:
         if isinstance(K, GramStack):
             raise ValueError("K is a GramStack already; use it as it is")
-        if storage not in ("packed", "full"):
-            raise ValueError(f"storage = {storage!r}; choose 'packed' or 'full'")
-        if str(np.dtype(dtype)) not in ("float64", "float32"):
-            raise ValueError(f"dtype = {dtype!r}; choose 'float64' or 'float32'")
+        check_choice(storage, "storage", ("packed", "full"))
+        if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
+            raise ValueError(f"dtype = {short(dtype)}; choose 'float64' or 'float32'")
         store = _stored(K, storage, np.dtype(dtype))
         self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
 
@@ -114,10 +115,7 @@ class GramStack:
         ValueError
             If factors have different numbers of rows, or entries that are not finite.
         """
-        if not hasattr(factors, "__iter__"):
-            raise ValueError(
-                "factors must be a list of (n, r) matrices, one per kernel"
-            )
+        factors = check_list(factors, "factors", "(n, r) matrices, one per kernel")
         factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
         shapes = [L.shape for L in factors]
         one_n = len({shape[:1] for shape in shapes}) == 1
@@ -523,8 +521,8 @@ def _stored(K: Any, storage: str, dtype: np.dtype, count: int | None = None) -> 
     """A store of the kernels, validated one after the other."""
     if isinstance(K, np.ndarray) or not hasattr(K, "__iter__"):
         K = _outer(K)
-    elif count is None and not hasattr(K, "__len__"):
-        K = list(K)
+    elif count is None and not isinstance(K, Sequence):
+        K = check_list(K, "K", "an array (M, n, n), or a list of (n, n) matrices")
     M, store = count or len(K), None
     for m, given in enumerate(K):
         kernel = _matrix(given, m, None if store is None else store.n)

@@ -25,6 +25,7 @@ from ..certificates.certificate import Certificate, certify, relative
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
+from ..util.checks import check_flag, check_function, check_whole, short, too_large
 from .progress import progress
 from .result import Result, within
 from .trace import Trace
@@ -227,6 +228,9 @@ def solve(
     >>> result.weights, result.relative_gap  # doctest: +SKIP
     """
     _check_limits(problem, tol, max_iter, time_limit)
+    check_function(callback, "callback")
+    check_flag(verbose, "verbose")
+    check_whole(seed, "seed", 0, 2**64)
     problem.grams.forget()  # a run pays for all of its products itself
     method = solver if isinstance(solver, Solver) else find(solver, problem)
     generator = method.steps(problem, **_arguments(method, start, seed, options))
@@ -297,5 +301,10 @@ def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> Non
         if value is None and name != "tol":
             continue
         number = isinstance(value, int | float | np.integer | np.floating)
-        if not number or isinstance(value, bool) or not value >= least:
-            raise ValueError(f"{name} = {value!r}; give a number ≥ {least}")
+        if (
+            not number
+            or isinstance(value, bool)
+            or not least <= value
+            or too_large(value)
+        ):
+            raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")

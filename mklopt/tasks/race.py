@@ -34,6 +34,7 @@ from ..run.result import Result
 from ..run.trace import COLUMNS
 from ..solvers import find
 from ..solvers.base import Unsupported
+from ..util.checks import check_flag, check_list
 from ..util.tables import plain_table
 from .race_figure import draw, save
 
@@ -306,8 +307,12 @@ def race(
     >>> found.save("figures/race")                                 # doctest: +SKIP
     """
     named = _named(problems)
-    if isinstance(solvers, str) or not list(solvers):
+    solvers = check_list(solvers, "solvers", "a list of names such as ['analytic']")
+    if not solvers:
         raise ValueError("solvers: give a list of names, such as ['analytic', 'auto']")
+    seeds = check_list(seeds, "seeds", "a list of whole numbers")
+    if reference is not None:
+        check_flag(reference, "reference")
     runs: list[Run] = []
     left_out: dict[str, str] = {}
     for name, problem in named.items():
@@ -318,7 +323,7 @@ def race(
                 left_out[f"{solver} on {name}"] = str(error)
                 continue
             _warm_up(problem, solver)
-            for seed in seeds if method.draws else list(seeds)[:1]:
+            for seed in seeds if method.draws else seeds[:1]:
                 how = {"tol": tol, "time_limit": time_limit, "seed": seed}
                 runs.append(_run(name, problem, solver, how))
     if not runs:
@@ -334,12 +339,14 @@ def race(
 def _named(problems: Any) -> dict[str, Problem]:
     if isinstance(problems, Problem):
         return {"problem": problems}
+    expected = "a Problem, a list of them, or a dict by name"
     if isinstance(problems, Mapping):
         found = {str(name): problem for name, problem in problems.items()}
     else:
-        found = {f"problem {i}": problem for i, problem in enumerate(problems)}
+        given = check_list(problems, "problems", expected)
+        found = {f"problem {i}": problem for i, problem in enumerate(given)}
     if not found or not all(isinstance(p, Problem) for p in found.values()):
-        raise ValueError("race takes a Problem, a list of them, or a dict by name")
+        raise ValueError(f"race takes {expected}")
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import real_array
+from .checks import check_path
 from .files import write_whole
 
 Array = np.ndarray
@@ -28,6 +29,7 @@ def read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
 
     FileNotFoundError where there is no file, ValueError with the reason for any other.
     """
+    check_path(path)
     try:
         with open(path, "rb") as file:
             _check_size(file, max_bytes)
@@ -113,6 +115,7 @@ def write_archive(path: Path, arrays: dict[str, Array], about: dict) -> None:
 
 def read_archive(path: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays and the description that write_archive wrote, checked."""
+    check_path(path)
     try:
         arrays = read_arrays(path, os.path.getsize(path))  # it does not compress
         about = json.loads(arrays.pop("about.json").tobytes())

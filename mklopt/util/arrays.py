@@ -9,6 +9,16 @@ import numpy as np
 Array = np.ndarray
 
 
+def labels_array(given: Any) -> Array:
+    """Labels as a new array of any type; what is no list of labels is refused."""
+    if hasattr(given, "toarray") or isinstance(given, np.ma.MaskedArray):
+        return real_array(given, "y", "one label per sample")
+    try:
+        return np.array(given)
+    except (TypeError, ValueError):
+        raise ValueError("y must be one label per sample, got ragged rows") from None
+
+
 def real_array(given: Any, name: str, expected: str) -> Array:
     """A new float64 array; strings, complex numbers and ragged lists are refused.
 
@@ -26,6 +36,8 @@ def real_array(given: Any, name: str, expected: str) -> Array:
     if array.dtype.kind == "O":
         try:
             array = array.astype(float)
+        except OverflowError:
+            raise ValueError(f"{problem}, got a number that is too large") from None
         except (TypeError, ValueError):
             raise ValueError(f"{problem}, got {type(given).__name__}") from None
     if array.dtype.kind not in "fiub":

@@ -14,9 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from .checks import check_path
+
 
 def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """Replace the file at this path by content; missing folders are made."""
+    check_path(path)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".writing-")

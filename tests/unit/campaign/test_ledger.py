@@ -131,7 +131,10 @@ def test_three_processes_write_at_the_same_time(tmp_path):
     for writer in writers:
         writer.join(20)
         assert writer.exitcode == 0
-    assert set(Ledger(path).rows) == {"a1", *(f"{w}{k}" for w in "xyz" for k in range(30))}
+    assert set(Ledger(path).rows) == {
+        "a1",
+        *(f"{w}{k}" for w in "xyz" for k in range(30)),
+    }
 
 
 def test_a_row_cut_by_a_full_disk_is_cut_off_by_the_same_ledger(tmp_path):
