@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..util.arrays import real_array
+from ..util.checks import short
 from .base import Array, Formulation, Groups, check_count, owners
 from .block_norm import BlockNorm
 
@@ -29,11 +31,11 @@ class FixedWeights(Formulation):
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        theta = np.asarray(self.theta, float)
+        theta = real_array(self.theta, "FixedWeights: weights", "one per kernel")
         if theta.ndim != 1 or not np.all(np.isfinite(theta) & (theta >= 0)):
             raise ValueError(
                 f"FixedWeights: weights must be finite and non-negative, got "
-                f"{self.theta}"
+                f"{short(self.theta)}"
             )
         object.__setattr__(self, "theta", tuple(theta.tolist()))
 

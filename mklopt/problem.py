@@ -223,8 +223,8 @@ def loss_from(given: Any) -> Loss:
     if isinstance(given, str) and given in known:
         return known[given]()
     raise ValueError(
-        f"loss = {short(given)} is not known; choose one of {', '.join(known)}, or make "
-        "one with @mklopt.loss"
+        f"loss = {short(given)} is not known; choose one of {', '.join(known)}, or "
+        "make one with @mklopt.loss"
     )
 
 
@@ -236,8 +236,8 @@ def _formulation(given: Any) -> Formulation:
         )
     if not isinstance(given, Formulation):
         raise ValueError(
-            f"formulation = {short(given)} is not a formulation; give an instance such as "
-            "mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"
+            f"formulation = {short(given)} is not a formulation; give an instance such "
+            "as mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"
         )
     kind = type(given)
     if "__dataclass_fields__" not in vars(kind) and "__init__" in vars(kind):

@@ -29,7 +29,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ import numpy as np
 
 from ..util.archives import read_arrays
 from ..util.arrays import real_array
+from ..util.checks import check_choice, check_whole, real_number, short
 from .openml import Table, fetch
 
 Array = np.ndarray
@@ -89,8 +90,9 @@ class Dataset:
     source: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind = {self.kind!r}; choose one of {', '.join(KINDS)}")
+        check_choice(self.kind, "kind", KINDS)
+        if not isinstance(self.views, Mapping):
+            raise ValueError(f"views = {short(self.views)}; give a dict of matrices")
         y = real_array(self.y, f"y of {self.name}", "one number per sample")
         if y.ndim != 1 or not np.all(KINDS[self.kind](y)):
             raise ValueError(
@@ -129,6 +131,8 @@ class Dataset:
             If `by` has other features.
         """
         by = self if by is None else by
+        if not isinstance(by, Dataset):
+            raise ValueError(f"by = {short(by)}; give a Dataset")
         if by.X.shape[1] != self.X.shape[1] or by.views.keys() != self.views.keys():
             raise ValueError(f"{by!r} has other features than {self!r}")
 
@@ -162,13 +166,14 @@ class Dataset:
         """
         n = len(self.y)
         whole = isinstance(size, int | np.integer)
-        k = int(size) if whole else round(float(size) * n)
+        share = n + 1 if whole else real_number(size, "size", "a number of samples")
+        k = int(size) if whole else round(min(max(share, 0.0), 1.0) * n)
         if not 0 < k < n:
             raise ValueError(
-                f"size = {size} of {n} samples leaves one side of the split empty; "
-                "give a fraction between 0 and 1, or a number of training samples"
+                f"size = {short(size)} of {n} samples leaves one side of the split "
+                "empty; give a fraction between 0 and 1, or a number of samples"
             )
-        order = np.random.default_rng(seed).permutation(n)
+        order = _rng(seed).permutation(n)
         return self._rows(np.sort(order[:k])), self._rows(np.sort(order[k:]))
 
     def _rows(self, i: Array) -> Dataset:
@@ -237,8 +242,10 @@ def load(name: str, **options: Any) -> Dataset:
     >>> load("twonorm", n=100, seed=3)
     Dataset(twonorm: 100 × 20, binary, Breiman (1996), seed 3)
     """
+    if not isinstance(name, str):
+        raise ValueError(f"name = {short(name)}; give the name of a data set as text")
     if name not in names():
-        near = difflib.get_close_matches(str(name).lower(), names(), 3, 0.5)
+        near = difflib.get_close_matches(name.lower(), names(), 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "see data.names()"
         raise DataNotFound(f"no data set is called {name!r}; {hint}")
     make: Callable[..., Dataset] = _GENERATORS.get(name, lambda: _stored(name))
@@ -252,15 +259,19 @@ def load(name: str, **options: Any) -> Dataset:
 # ---- exact distributions ------------------------------------------------------------
 
 
+def _rng(seed: Any) -> np.random.Generator:
+    return np.random.default_rng(check_whole(seed, "seed", 0, 2**64))
+
+
 def _twonorm(n: int = 300, seed: int = 0) -> Dataset:
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     y = rng.choice([-1.0, 1.0], _count(n))
     X = rng.standard_normal((n, 20)) + y[:, None] * 2 / np.sqrt(20)
     return Dataset("twonorm", X, y, source=f"Breiman (1996), seed {seed}")
 
 
 def _ringnorm(n: int = 300, seed: int = 0) -> Dataset:
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     y = rng.choice([-1.0, 1.0], _count(n))
     Z, wide = rng.standard_normal((n, 20)), y[:, None] > 0
     X = np.where(wide, 2 * Z, Z + 2 / np.sqrt(20))
@@ -268,7 +279,7 @@ def _ringnorm(n: int = 300, seed: int = 0) -> Dataset:
 
 
 def _waveform(n: int = 300, seed: int = 0) -> Dataset:
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     y = rng.integers(0, 3, _count(n))
     u = rng.random((n, 1))
     i, peaks = np.arange(1, 22), np.array([[7], [15], [11]])
@@ -294,7 +305,7 @@ def _kloft_toy(
             "(1 − nu) d must be a whole number of informative features, at least 1"
         )
     theta = (np.arange(d) < ones).astype(float)
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     y = rng.permutation(np.repeat([-1.0, 1.0], n // 2))
     X = rng.standard_normal((n, d)) + y[:, None] * rho * theta / np.sqrt(ones)
     source = f"Kloft et al. (2011), nu {nu}, rho {rho}, seed {seed}"
@@ -313,7 +324,7 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
     """
     if _count(n) % 3:
         raise ValueError(f"n = {n}; three classes of one size need a multiple of 3")
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     y = np.repeat([0, 1, 2], n // 3)
     means = [np.outer(np.arange(3) == c, [1.0, 0.0]) for c in (2, 0, 1)]
     means.append(np.array([[0, 0], [2, 0], [1, np.sqrt(3)]]))
@@ -328,7 +339,7 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
 
 def _count(n: Any) -> int:
     if not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n = {n!r}; give a whole number of samples")
+        raise ValueError(f"n = {short(n)}; give a whole number of samples")
     return int(n)
 
 

@@ -131,11 +131,8 @@ def _values(Cs: Any) -> Array:
     if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool):
         return np.geomspace(1e-3, 1e3, check_whole(Cs, "Cs", 1, 10_000))
     found = np.unique(real_array(Cs, "Cs", "a number of values, or positive numbers"))
-    if (
-        np.ndim(Cs) != 1
-        or not np.all(np.isfinite(found) & (found > 0))
-        or not found.size
-    ):
+    good = np.ndim(Cs) == 1 and found.size and np.all(np.isfinite(found) & (found > 0))
+    if not good:
         raise ValueError(f"Cs = {short(Cs)}; give a number of values, or positive ones")
     return found
 

@@ -23,6 +23,7 @@ import scipy.linalg
 
 from ..formulations.base import as_groups, check_partition, check_range, owners
 from ..formulations.norms import INF, norm, norm_gradient
+from ..util.checks import short
 
 Array = np.ndarray
 
@@ -43,7 +44,7 @@ class Regularizer:
         number = isinstance(self.weight, int | float | np.integer | np.floating)
         if not number or not 0 < self.weight < INF:
             raise ValueError(
-                f"{type(self).__name__}: weight = {self.weight!r}; give a finite "
+                f"{type(self).__name__}: weight = {short(self.weight)}; give a finite "
                 "number > 0, or W(d) has no minimum"
             )
 
@@ -200,7 +201,7 @@ class LogDeterminant(Regularizer):
         if not hasattr(self.family, "derivative"):
             raise ValueError(
                 "LogDeterminant takes the family whose kernel it is the determinant "
-                f"of, with a method derivative(d, S); got {self.family!r}"
+                f"of, with a method derivative(d, S); got {short(self.family)}"
             )
         check_range("LogDeterminant", "ridge", self.ridge, 0.0, INF)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
+from ..util.checks import check_flag
 from .normalizations import TINY
 
 Array = np.ndarray
@@ -46,6 +47,7 @@ def alignment(grams: Any, centred: bool = True) -> Array:
     array([[1.        , 0.70710678],
            [0.70710678, 1.        ]])
     """
+    check_flag(centred, "centred")
     stack = _stack(grams)
     products = np.zeros((stack.M, stack.M))
     for _, rows in _slabs(stack, centred):
@@ -79,6 +81,7 @@ def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
         If y has the wrong shape or is the same for all samples, or a kernel is zero.
     """
     stack = _stack(grams)
+    check_flag(centred, "centred")
     Y = real_array(y, "y", "numbers, one or one row per sample")
     if Y.ndim not in (1, 2) or len(Y) != stack.n:
         raise ValueError(

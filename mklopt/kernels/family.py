@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
+from ..util.checks import check_choice, check_list, real_number, short
 from .fitted import FittedKernels, Sizes, blocks_of, sizes_of, whole_number
 from .functions import Function, Gaussian, Kernel, Power
 from .normalizations import Steps
@@ -123,13 +124,15 @@ def gaussians(widths: Any, on: str = "all") -> Family:
         If a width is not positive, or there is none.
     """
     rules = []
-    for width in [widths] if np.ndim(widths) == 0 else widths:
+    for width in _listed(widths):
         if str(width) == "mean":
             rules.append(("gaussian(mean)", Gaussian(None)))
             continue
         sigma = real_array(width, "a width", "a positive number or 'mean'")
         if sigma.ndim or not (sigma > 0 and 0 < 2 * sigma**2 < np.inf):
-            raise ValueError(f"a width is {width}; give positive numbers or 'mean'")
+            raise ValueError(
+                f"a width is {short(width)}; give positive numbers or 'mean'"
+            )
         rules.append((f"gaussian({sigma:g})", Gaussian(2 * float(sigma) ** 2)))
     return _family(rules, on)
 
@@ -150,10 +153,10 @@ def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
     -------
     Family
     """
-    if not 0 <= offset < np.inf:
-        raise ValueError(f"offset = {offset}; give a number that is not negative")
-    degrees = [degrees] if np.ndim(degrees) == 0 else degrees
-    powers = [Power(whole_number(p, "a degree", 1), float(offset)) for p in degrees]
+    added = real_number(offset, "offset", "a number that is not negative")
+    if not 0 <= added < np.inf:
+        raise ValueError(f"offset = {added}; give a number that is not negative")
+    powers = [Power(whole_number(p, "a degree", 1), added) for p in _listed(degrees)]
     return _family([(f"polynomial({p.degree})", p) for p in powers], on)
 
 
@@ -172,12 +175,17 @@ def linear(on: str = "all") -> Family:
     return _family([("linear", Power(1, 0.0))], on)
 
 
+def _listed(given: Any) -> list:
+    """The values of a list, or the one value that was given."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return [given]
+    return check_list(given, "widths or degrees", "one number, or a list of numbers")
+
+
 def _family(rules: list, on: str) -> Family:
-    if not rules or on not in ("all", "single", "both"):
-        raise ValueError(
-            f"{len(rules)} kernels with on = {on!r}; give at least one kernel, and "
-            "on = 'all', 'single' or 'both'"
-        )
+    check_choice(on, "on", ("all", "single", "both"))
+    if not rules:
+        raise ValueError("there are 0 kernels; give at least one")
     return Family(((_on_features, tuple(rules), on),))
 
 
@@ -226,7 +234,9 @@ def function(k: Callable[[Array, Array], Any], name: str = "") -> Family:
            [1., 2.]])
     """
     if not callable(k):
-        raise ValueError(f"k = {k!r}; give a function of two matrices of points")
+        raise ValueError(f"k = {short(k)}; give a function of two matrices of points")
+    if not isinstance(name, str):
+        raise ValueError(f"name = {short(name)}; give text")
     name = name or getattr(k, "__name__", type(k).__name__)
     return _family([(name, Function(k, name))], "all")
 
@@ -279,7 +289,9 @@ def kloft(M: int = 50) -> Family:
     -------
     Family
     """
-    return gaussians([np.sqrt(1.2**m / 2) for m in range(whole_number(M, "M", 1))])
+    return gaussians(
+        [np.sqrt(1.2**m / 2) for m in range(whole_number(M, "M", 1, 3000))]
+    )
 
 
 def subset_gaussians(M: int, seed: int = 0) -> Family:
@@ -359,7 +371,7 @@ def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:
     group = at if some else range(d)
     if not group or not 0 <= min(group) <= max(group) < d:
         raise ValueError(
-            f"{name!r} at {at!r} is not in X, whose views have these numbers of "
+            f"{name!r} at {short(at)} is not in X, whose views have these numbers of "
             f"columns: {dict(sizes)}; columns are counted from 0"
         )
     for k in family.expand({"": len(group)}):

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..grams.stack import GramStack
 from ..util.arrays import real_array
+from ..util.checks import short
 from .functions import Gaussian, Kernel
 from .normalizations import Block, Steps, named
 
@@ -105,7 +106,12 @@ class FittedKernels:
         -------
         FittedKernels
         """
-        index = np.arange(self.M)[active]
+        try:
+            index = np.arange(self.M)[np.atleast_1d(active)]
+        except (IndexError, TypeError, ValueError):
+            raise ValueError(
+                f"active = {short(active)}; give numbers of kernels, or a mask"
+            ) from None
         self._learn()
         part = [self.kernels[m] for m in index]
         found = FittedKernels(part, self.blocks, self.normalize)
@@ -276,8 +282,11 @@ def rows_of(blocks: Blocks) -> int:
     return len(next(iter(blocks.values())))
 
 
-def whole_number(given: Any, name: str, least: int) -> int:
-    """given as an int, or a ValueError unless it is a whole number ≥ least."""
-    if not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
+def whole_number(given: Any, name: str, least: int, most: int = 2**63) -> int:
+    """given as an int, or a ValueError unless it is a whole number in this range."""
+    if not isinstance(given, int | np.integer) or not least <= given <= most:
+        raise ValueError(
+            f"{name} is {short(given)}; give a whole number from {least} on, at most "
+            f"{most}"
+        )
     return int(given)

@@ -301,10 +301,6 @@ def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> Non
         if value is None and name != "tol":
             continue
         number = isinstance(value, int | float | np.integer | np.floating)
-        if (
-            not number
-            or isinstance(value, bool)
-            or not least <= value
-            or too_large(value)
-        ):
+        wrong = not number or isinstance(value, bool) or not value >= least
+        if wrong or too_large(value):
             raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")

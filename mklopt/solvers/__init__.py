@@ -70,7 +70,8 @@ def find(name: str, problem: Problem) -> Solver:
         near = difflib.get_close_matches(short(name), known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"solver = {short(name)} is not known; {hint}choose one of {', '.join(known)}"
+            f"solver = {short(name)} is not known; {hint}choose one of "
+            f"{', '.join(known)}"
         )
     reason = known[name].why_not(problem)
     if reason:

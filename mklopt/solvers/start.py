@@ -46,7 +46,8 @@ class Start:
             found = cls(given.weights, given.dual, *more)
         else:
             raise ValueError(
-                f"start = {short(given)}; give a result of solve, or a pair (weights, dual)"
+                f"start = {short(given)}; give a result of solve, or a pair (weights, "
+                "dual)"
             )
         return found._checked(problem)
 

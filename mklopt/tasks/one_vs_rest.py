@@ -142,7 +142,8 @@ def one_vs_rest(
     if not isinstance(problem, Problem) or problem.loss.labels != "classes":
         raise ValueError(
             f"one_vs_rest takes a multi-class Problem first, such as "
-            f"Problem(grams, y, 'multiclass_hinge', …) with y in 0 … k−1, got {short(problem)}"
+            f"Problem(grams, y, 'multiclass_hinge', …) with y in 0 … k−1, got "
+            f"{short(problem)}"
         )
     given = loss_from(loss)
     if given.labels == "classes":

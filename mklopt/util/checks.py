@@ -78,5 +78,5 @@ def check_whole(value: Any, name: str, least: int, most: int = 2**31) -> int:
 
 def check_path(path: Any) -> None:
     """Refuse what does not name a file: a number would be taken for an open one."""
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ValueError(f"path = {short(path)}; give the name of a file as text")

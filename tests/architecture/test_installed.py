@@ -1,4 +1,4 @@
-"""Installed as a wheel where nothing can be written, without HOME and without a cache."""
+"""Installed as a wheel where nothing can be written, without HOME or a cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
