@@ -116,7 +116,7 @@ def attempts(solver: Any = None, options: Any = None) -> list[tuple[str, dict]]:
     """The solver that is named, or all of BY_DEFAULT, each with its options in turn."""
     import cvxpy as cp
 
-    names = BY_DEFAULT if solver is None else (str(solver).upper(),)
+    names = BY_DEFAULT if solver is None else (short(solver).strip("'").upper(),)
     available = cp.installed_solvers()
     if solver is not None and names[0] not in available:
         raise ValueError(

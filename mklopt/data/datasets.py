@@ -91,6 +91,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         check_choice(self.kind, "kind", KINDS)
+        if not isinstance(self.name, str):
+            raise ValueError(f"name = {short(self.name)}; give text")
         if not isinstance(self.views, Mapping):
             raise ValueError(f"views = {short(self.views)}; give a dict of matrices")
         y = real_array(self.y, f"y of {self.name}", "one number per sample")
@@ -338,9 +340,7 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
 
 
 def _count(n: Any) -> int:
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n = {short(n)}; give a whole number of samples")
-    return int(n)
+    return check_whole(n, "n", 1)
 
 
 _GENERATORS: dict[str, Callable[..., Dataset]] = {

@@ -176,7 +176,10 @@ class MKLEstimator(BaseEstimator):
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
         """X, or X and y, as numbers; `how` is for scikit-learn's validate_data."""
         how |= {"dtype": np.float64, "allow_nd": self._precomputed}
-        found = validate_data(self, X, y, **how)
+        try:
+            found = validate_data(self, X, y, **how)
+        except OverflowError:
+            raise ValueError("X or y has a number that is too large") from None
         X = found[0] if isinstance(found, tuple) else found
         square = X.ndim == 3 and (len(X) == X.shape[1] or how.get("reset") is False)
         if self._precomputed and not square:

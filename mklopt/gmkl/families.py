@@ -28,7 +28,7 @@ import numpy as np
 
 from ..grams.stack import GramStack
 from ..util.arrays import real_array
-from ..util.checks import short, too_large
+from ..util.checks import check_list, short, too_large
 
 Array = np.ndarray
 
@@ -241,12 +241,9 @@ def _distances(given: Any) -> list[Array]:
             f"distances have shape {given.shape}; expected (M, n, n), one matrix per "
             "parameter (a single one is D[None])"
         )
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise ValueError(
-            f"distances = {short(given)}; give an (M, n, n) array, or a list of (n, n) "
-            "matrices, one per parameter"
-        )
-    found = [_distance(m, D) for m, D in enumerate(given)]
+    expected = "an (M, n, n) array, or a list of (n, n) matrices, one per parameter"
+    each = check_list(given, "distances", expected)
+    found = [_distance(m, D) for m, D in enumerate(each)]
     if not found:
         raise ValueError("there are no distance matrices; give at least one")
     return found

@@ -125,7 +125,7 @@ def gaussians(widths: Any, on: str = "all") -> Family:
     """
     rules = []
     for width in _listed(widths):
-        if str(width) == "mean":
+        if isinstance(width, str) and width == "mean":
             rules.append(("gaussian(mean)", Gaussian(None)))
             continue
         sigma = real_array(width, "a width", "a positive number or 'mean'")
@@ -352,16 +352,26 @@ def views(families: Family | Iterable[Family], at: Any) -> Family:
     ['colour: linear', 'shape: gaussian(1)']
     """
     places = []
-    for i, key in enumerate(at):
+    for i, key in enumerate(check_list(at, "at", "a list or a dict of views")):
         given = at[key] if isinstance(at, Mapping) else key
         name = key if isinstance(key, str) else f"view {i}"
-        places.append((name, tuple(map(int, given)) if np.ndim(given) == 1 else key))
-    each = [families] * len(places) if isinstance(families, Family) else [*families]
-    if not each or len(each) != len(places) or not isinstance(each[0], Family):
+        columns = not isinstance(given, str) and isinstance(given, Iterable)
+        places.append((name, _columns(given) if columns else key))
+    many = [families] * len(places) if isinstance(families, Family) else families
+    each = check_list(many, "families", "a family, or a list of families")
+    fit = len(each) == len(places) and all(isinstance(f, Family) for f in each)
+    if not each or not fit:
         raise ValueError(
             f"{len(each)} families for {len(places)} views; give one, or one for each"
         )
     return Family(tuple((_view, f, *place) for f, place in zip(each, places)))
+
+
+def _columns(given: Any) -> tuple[int, ...]:
+    found = real_array(given, "a view", "a list of columns, or a name")
+    if found.ndim != 1 or not np.all(found == np.rint(found)):
+        raise ValueError(f"a view is {short(given)}; give a list of columns, or a name")
+    return tuple(found.astype(int).tolist())
 
 
 def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import zipfile
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import real_array
-from .checks import check_path
+from .checks import check_path, short
 from .files import write_whole
 
 Array = np.ndarray
@@ -45,13 +46,32 @@ def read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
 
 
 def _check_size(file: Any, max_bytes: int) -> None:
-    parts = zipfile.ZipFile(file).infolist()
+    archive = zipfile.ZipFile(file)
+    parts = archive.infolist()
     size = sum(part.file_size for part in parts)
     if len(parts) > MAX_ARRAYS or size > max_bytes:
         raise ValueError(
             f"unpacked it would take {size} bytes; at most {max_bytes} are allowed"
         )
+    for part in parts:
+        if part.filename.endswith(".npy"):
+            _check_shape(archive, part)
     file.seek(0)
+
+
+def _check_shape(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """Refuse an array whose header states another size than the array has."""
+    with archive.open(part) as file:
+        headers = np.lib.format
+        first = headers.read_magic(file) == (1, 0)
+        read = headers.read_array_header_1_0 if first else headers.read_array_header_2_0
+        shape, _, dtype = read(file)
+        stated = file.tell() + math.prod(shape) * dtype.itemsize
+    if stated != part.file_size and not dtype.hasobject:  # pickles are refused later
+        raise ValueError(
+            f"the header of {part.filename[:40]} states the shape {short(shape)}, "
+            "which does not fit its size"
+        )
 
 
 def _first_line(error: Exception) -> str:

@@ -30,8 +30,10 @@ def too_large(value: Any) -> bool:
 
 def check_choice(value: Any, name: str, known: Iterable[str]) -> None:
     """Refuse what is not one of these words."""
-    if not isinstance(value, str) or value not in (known := list(known)):
-        raise ValueError(f"{name} = {short(value)}; choose one of {', '.join(known)}")
+    known = list(known)
+    if not isinstance(value, str) or value not in known:
+        words = " or ".join(map(repr, known))
+        raise ValueError(f"{name} = {short(value)}; choose {words}")
 
 
 def check_flag(value: Any, name: str) -> None:
