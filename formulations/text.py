@@ -39,7 +39,7 @@ def formulation_from(given: Any, p: float | None = None) -> Formulation:
         Where the text cannot be read, or there is no field p.
     """
     made = read_formulation(given) if isinstance(given, str) else given
-    if p is None or not dataclasses.is_dataclass(made):
+    if p is None or not isinstance(made, Formulation):
         return made
     if "p" not in {field.name for field in dataclasses.fields(made)}:
         raise ValueError(

@@ -69,7 +69,8 @@ def hard_margin(problem: Problem, tol: float = 1e-6) -> HardMargin:
         Where the problem is of another kind, or the classes cannot be separated.
     """
     _check(problem)
-    tol = real_number(tol, "tol", "a positive number")
+    if not 0 < real_number(tol, "tol", "a positive number") < np.inf:
+        raise ValueError(f"tol = {tol}; give a positive number")
     C = 10.0
     while C <= MAX_C:
         found = solve(problem.with_(C=C), tol=0.1 * tol)

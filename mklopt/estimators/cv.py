@@ -12,11 +12,12 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..tasks.path import path
 from ..util.arrays import real_array
-from ..util.checks import check_whole, short
+from ..util.checks import short
 from .base import Sample, keep_parameters, share_parameters
 from .classifier import MKLClassifier
 
 Array = np.ndarray
+MAX_VALUES = 10_000  # of C, in one path
 
 
 @share_parameters
@@ -128,13 +129,18 @@ class MKLClassifierCV(MKLClassifier):
 
 
 def _values(Cs: Any) -> Array:
-    if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool):
-        return np.geomspace(1e-3, 1e3, check_whole(Cs, "Cs", 1, 10_000))
-    found = np.unique(real_array(Cs, "Cs", "a number of values, or positive numbers"))
-    good = np.ndim(Cs) == 1 and found.size and np.all(np.isfinite(found) & (found > 0))
-    if not good:
-        raise ValueError(f"Cs = {short(Cs)}; give a number of values, or positive ones")
-    return found
+    whole = isinstance(Cs, int | np.integer) and not isinstance(Cs, bool)
+    if whole and 0 < Cs <= MAX_VALUES:
+        return np.geomspace(1e-3, 1e3, Cs)
+    try:
+        given = np.empty(0) if whole else real_array(Cs, "Cs", "numbers")
+    except ValueError:
+        given = np.empty(0)
+    right = given.ndim == 1 and len(given) > 0
+    if not right or not np.all(np.isfinite(given) & (given > 0)):
+        said = f"Cs = {short(Cs)}; give a number of values, or positive numbers"
+        raise ValueError(said)
+    return np.unique(given)
 
 
 def _path_scores(

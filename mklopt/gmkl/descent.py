@@ -308,8 +308,8 @@ def _check(problem: Any, stop: Any, **limits: Any) -> None:
         wrong = not number or isinstance(value, bool) or not value >= least
         if wrong or too_large(value):
             raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")
-    if stop is not None:
-        check_choice(stop, "stop", ("paper",))
+    if stop is not None and not (isinstance(stop, str) and stop == "paper"):
+        raise ValueError(f"stop = {short(stop)}; choose 'paper' or None")
 
 
 def _switches(

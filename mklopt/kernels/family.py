@@ -355,8 +355,7 @@ def views(families: Family | Iterable[Family], at: Any) -> Family:
     for i, key in enumerate(check_list(at, "at", "a list or a dict of views")):
         given = at[key] if isinstance(at, Mapping) else key
         name = key if isinstance(key, str) else f"view {i}"
-        columns = not isinstance(given, str) and isinstance(given, Iterable)
-        places.append((name, _columns(given) if columns else key))
+        places.append((name, _columns(given) or key))
     many = [families] * len(places) if isinstance(families, Family) else families
     each = check_list(many, "families", "a family, or a list of families")
     fit = len(each) == len(places) and all(isinstance(f, Family) for f in each)
@@ -368,10 +367,11 @@ def views(families: Family | Iterable[Family], at: Any) -> Family:
 
 
 def _columns(given: Any) -> tuple[int, ...]:
+    """The columns that a view names; () where it is a name, or a matrix of data."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return ()
     found = real_array(given, "a view", "a list of columns, or a name")
-    if found.ndim != 1 or not np.all(found == np.rint(found)):
-        raise ValueError(f"a view is {short(given)}; give a list of columns, or a name")
-    return tuple(found.astype(int).tolist())
+    return tuple(found.astype(int).tolist()) if found.ndim == 1 else ()
 
 
 def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:

@@ -32,8 +32,7 @@ def check_choice(value: Any, name: str, known: Iterable[str]) -> None:
     """Refuse what is not one of these words."""
     known = list(known)
     if not isinstance(value, str) or value not in known:
-        words = " or ".join(map(repr, known))
-        raise ValueError(f"{name} = {short(value)}; choose {words}")
+        raise ValueError(f"{name} = {short(value)}; choose one of {', '.join(known)}")
 
 
 def check_flag(value: Any, name: str) -> None:

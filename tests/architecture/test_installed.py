@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ print(mklopt.reference.solve(problem).certificate.relative_gap < 1e-6)
 
 
 @pytest.fixture
-def installed(wheel, tmp_path) -> Callable[..., subprocess.CompletedProcess]:
+def installed(wheel, tmp_path) -> Iterator[Callable]:
     """Runs Python code as a user who can write nowhere but to /tmp."""
     home = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(home)

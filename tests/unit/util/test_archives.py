@@ -85,7 +85,8 @@ def test_a_header_with_a_wrong_shape_is_refused(tmp_path):
 def test_a_number_is_not_a_file(tmp_path):
     """The number 1 is the standard output, and would be closed."""
     uses = {read_arrays: (10,), read_archive: ("x",), write_archive: ({}, {})}
-    for wrong in (0, 1, True, None, b"a.npz", 1.5, [], ""):
+    odd: tuple = (0, 1, True, None, b"a.npz", 1.5, [], "")
+    for wrong in odd:
         for use, more in uses.items():
             with pytest.raises(ValueError, match="give the name of a file as text"):
                 use(wrong, *more)  # type: ignore[operator]
