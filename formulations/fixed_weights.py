@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..util.checks import short
 from .base import Array, Formulation, Groups, check_count, owners
 from .block_norm import BlockNorm
 
@@ -33,7 +34,7 @@ class FixedWeights(Formulation):
         if theta.ndim != 1 or not np.all(np.isfinite(theta) & (theta >= 0)):
             raise ValueError(
                 f"FixedWeights: weights must be finite and non-negative, got "
-                f"{self.theta}"
+                f"{short(self.theta)}"
             )
 
     @property

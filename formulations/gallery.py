@@ -29,7 +29,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..util.parameters import real_number, real_numbers
+from ..util.checks import real_number
+from ..util.parameters import real_numbers
 from .base import Formulation, check_count, check_range, integer_groups
 from .declared import Declared, formulation, variational
 from .norms import Array, ratio

@@ -17,12 +17,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int64, njit, void
+from numba import boolean, float64, int64, void
+
+from ..util.compiled import compiled
 
 GROUP = (float64[::1], float64[::1])  # u and step of one group, or of all
 
 
-@njit(float64(*GROUP, float64, float64, float64), cache=True)
+@compiled(float64(*GROUP, float64, float64, float64))
 def multiplier(u, step, s, N, top):
     """r = 1: λ = N^{2−s} T(λ)^{s−1}, T(λ) = Σ (u − step λ)₊; it is at most top.
 
@@ -58,7 +60,7 @@ def multiplier(u, step, s, N, top):
     return x
 
 
-@njit(float64(float64, float64, float64), cache=True)
+@compiled(float64(float64, float64, float64))
 def power(u, weight, r):
     """z with z + weight z^{r−1} = u: Newton in log z, from above."""
     if u <= 0:
@@ -76,7 +78,7 @@ def power(u, weight, r):
     return math.exp(t)
 
 
-@njit(float64(*GROUP, float64, float64, float64[::1]), cache=True)
+@compiled(float64(*GROUP, float64, float64, float64[::1]))
 def norm_at(u, step, r, mu, z):
     """‖z‖_r for the multiplier μ; z is written in place."""
     top = total = 0.0
@@ -90,7 +92,7 @@ def norm_at(u, step, r, mu, z):
     return top * total ** (1 / r)
 
 
-@njit(float64(float64[::1]), cache=True)
+@compiled(float64(float64[::1]))
 def next_point(bracket):
     """The next x inside (low, high, below, above, …): regula falsi, or the middle."""
     low, high, below, above = bracket[0], bracket[1], bracket[2], bracket[3]
@@ -98,7 +100,7 @@ def next_point(bracket):
     return x if low < x < high else 0.5 * (low + high)
 
 
-@njit(boolean(float64[::1], float64, float64), cache=True)
+@compiled(boolean(float64[::1], float64, float64))
 def update_bracket(bracket, x, value):
     """Move the end that x replaces; the other is halved when it stays (Illinois)."""
     if value == 0 or bracket[1] - bracket[0] <= 1e-15 * bracket[1]:
@@ -111,7 +113,7 @@ def update_bracket(bracket, x, value):
     return True
 
 
-@njit(float64(*GROUP, float64, float64, float64, float64[::1]), cache=True)
+@compiled(float64(*GROUP, float64, float64, float64, float64[::1]))
 def solve_group(u, step, r, s, N, z):
     """r > 1: the group's z, and R with R = ‖z(N^{2−s} R^{s−r})‖_r; 0: there is none."""
     high = norm_at(u, step, r, 0.0, z)
@@ -136,9 +138,8 @@ def solve_group(u, step, r, s, N, z):
     return R
 
 
-@njit(
-    float64(*GROUP, int64[::1], float64[::1], float64, float64, float64, float64[::1]),
-    cache=True,
+@compiled(
+    float64(*GROUP, int64[::1], float64[::1], float64, float64, float64, float64[::1])
 )
 def excess(u, step, ends, tops, r, s, N, z):
     """N minus the norm that N leaves; z is written in place."""
@@ -163,7 +164,7 @@ def excess(u, step, ends, tops, r, s, N, z):
     return N - (total if np.isinf(s) else largest * total ** (1 / s))
 
 
-@njit(void(*GROUP, int64[::1], float64, float64, float64[::1]), cache=True)
+@compiled(void(*GROUP, int64[::1], float64, float64, float64[::1]))
 def prox_of_groups(u, step, ends, r, s, z):
     """z in place; kernels come sorted, group j at ends[j]:ends[j + 1]. s = ∞: r = 1."""
     tops, top = np.zeros(len(ends) - 1), 0.0

@@ -14,7 +14,7 @@ import math
 import re
 from typing import Any
 
-from ..util.parameters import shown
+from ..util.checks import short
 from . import Formulation, formulations
 
 ALIASES = {"lp": "LpNorm", "l1": "BlockL1"}
@@ -42,7 +42,7 @@ def formulation_from(given: Any, p: float | None = None) -> Formulation:
     made = read_formulation(given) if isinstance(given, str) else given
     if not isinstance(made, Formulation):
         raise ValueError(
-            f"formulation = {shown(given)}; give an instance, or text such as 'lp:p=2'"
+            f"formulation = {short(given)}; give an instance, or text such as 'lp:p=2'"
         )
     if p is None:
         return made
@@ -66,7 +66,7 @@ def read_formulation(text: str) -> Formulation:
         said = said.replace(f"{kind.__name__}.__init__()", kind.__name__)
         takes = ", ".join(field.name for field in dataclasses.fields(kind))
         said += f"; it takes {takes or 'nothing'}" * isinstance(error, TypeError)
-        raise ValueError(f"formulation {shown(text)} cannot be read: {said}") from None
+        raise ValueError(f"formulation {short(text)} cannot be read: {said}") from None
 
 
 def _arguments(call: Any) -> list:

@@ -19,6 +19,8 @@ import numpy as np
 from .kernels import alignment as alignments
 from .kernels import target_alignment
 from .tasks.path import Path as SolutionPath
+from .util.arrays import labels_array, real_array
+from .util.checks import check_list, short
 from .util.style import COLOURS, done, panels, styled, top_curves
 
 Array = np.ndarray
@@ -179,12 +181,17 @@ def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
     ValueError
         Where X has not two features.
     """
-    X = np.asarray(X, float)
+    X = real_array(X, "X", "an (n, 2) matrix of numbers")
     if X.ndim != 2 or X.shape[1] != 2:
         raise ValueError(
             f"X has shape {X.shape}; a decision boundary is drawn on two features: fit "
             "and draw with X[:, [i, j]]"
         )
+    y = labels_array(y)
+    if y.shape != X.shape[:1] or y.dtype.kind not in "fiubU":
+        raise ValueError(f"y has shape {y.shape}; give one label per row of X")
+    if not hasattr(model, "predict"):
+        raise ValueError(f"model = {short(model)}; give a fitted classifier")
     figure, (axis,) = _figure(5.2, 4.2)
     grid, points = _grid(X)
     classes = np.unique(y)
@@ -231,7 +238,8 @@ def _weights_of(given: Any, names: Sequence[str] | None) -> tuple[Array, list[st
     if hasattr(given, "weights_"):
         names = given.kernel_names_ if names is None else names
         given = given.weights_
-    theta = np.atleast_2d(np.asarray(getattr(given, "weights", given), float))
+    weights = getattr(given, "weights", given)
+    theta = np.atleast_2d(real_array(weights, "weights", "one number per kernel"))
     if theta.ndim != 2 or not np.all(np.isfinite(theta)):
         raise ValueError(
             f"weights have shape {theta.shape}; give a result, a fitted estimator, or "
@@ -257,7 +265,9 @@ def _path(given: Any) -> SolutionPath:
 
 
 def _names(names: Sequence[str] | None, M: int) -> list[str]:
-    found = [f"kernel {m}" for m in range(M)] if names is None else list(names)
+    usual = [f"kernel {m}" for m in range(M)]
+    given = usual if names is None else check_list(names, "names", "a list of names")
+    found = list(map(str, given))
     if len(found) != M:
         raise ValueError(f"{len(found)} names for {M} kernels; give one for each")
     return found

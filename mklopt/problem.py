@@ -16,8 +16,9 @@ from .formulations.declared import Declared
 from .formulations.losses.base import Quadratic
 from .formulations.losses.declared import DeclaredLoss
 from .grams.stack import GramStack
-from .util.arrays import Array, real_array
-from .util.parameters import real_numbers, shown
+from .util.arrays import Array, labels_array, real_array
+from .util.checks import check_flag, short
+from .util.parameters import real_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,7 @@ class Problem:
         put("formulation", _formulation(self.formulation))
         put("y", self._labels())
         put("C", self._penalty())
-        if not isinstance(self.bias, bool | np.bool_):
-            raise ValueError(f"bias = {self.bias!r}; pass True or False")
+        check_flag(self.bias, "bias")
         put("bias", bool(self.bias))
         self.formulation.validate(self.grams.M)
         if self.bias and not self.loss.bias_allowed:
@@ -79,7 +79,7 @@ class Problem:
             )
 
     def _labels(self) -> Array:
-        y = np.array(self.y)
+        y = labels_array(self.y)
         if y.dtype.kind in "bO":
             y = real_array(y, "y", "numbers")
         if y.shape != (self.grams.n,):
@@ -104,7 +104,7 @@ class Problem:
                 f"({self.grams.n})"
             )
         if not np.all(np.isfinite(C) & (C > 0)):
-            raise ValueError(f"C must be positive and finite, got {self.C}")
+            raise ValueError(f"C must be positive and finite, got {short(self.C)}")
         if C.ndim == 0:
             return float(C)
         C.flags.writeable = False
@@ -195,7 +195,7 @@ class Problem:
 
 def _no_digest(value: Any) -> Any:
     raise ValueError(
-        f"a parameter is {shown(value)}, which files and hashes cannot name; use "
+        f"a parameter is {short(value)}, which files and hashes cannot name; use "
         "numbers, text and tuples of these"
     )
 
@@ -227,8 +227,8 @@ def loss_from(given: Any) -> Loss:
     if isinstance(given, str) and given in known:
         return known[given]()
     raise ValueError(
-        f"loss = {given!r} is not known; choose one of {', '.join(known)}, or make "
-        "one with @mklopt.loss"
+        f"loss = {short(given)} is not known; choose one of {', '.join(known)}, or "
+        "make one with @mklopt.loss"
     )
 
 
@@ -240,8 +240,8 @@ def _formulation(given: Any) -> Formulation:
         )
     if not isinstance(given, Formulation):
         raise ValueError(
-            f"formulation = {given!r} is not a formulation; give an instance such as "
-            "mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"
+            f"formulation = {short(given)} is not a formulation; give an instance such "
+            "as mklopt.formulations.LpNorm(p=2), or make one with @mklopt.formulation"
         )
     kind = type(given)
     if "__dataclass_fields__" not in vars(kind) and "__init__" in vars(kind):

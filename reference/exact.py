@@ -18,6 +18,7 @@ import numpy as np
 from ..certificates.certificate import Certificate, certify
 from ..formulations.fixed_weights import FixedWeights
 from ..problem import Problem
+from ..util.checks import real_number, short
 from ..util.rounding import interval
 from .programs import Program, dual, factors, primal, svm_program
 
@@ -115,11 +116,12 @@ def attempts(solver: Any = None, options: Any = None) -> list[tuple[str, dict]]:
     """The solver that is named, or all of BY_DEFAULT, each with its options in turn."""
     import cvxpy as cp
 
-    names = BY_DEFAULT if solver is None else (str(solver).upper(),)
+    names = BY_DEFAULT if solver is None else (short(solver).strip("'").upper(),)
     available = cp.installed_solvers()
     if solver is not None and names[0] not in available:
         raise ValueError(
-            f"solver {solver!r} is not installed; choose one of {', '.join(available)}"
+            f"solver {short(solver)} is not installed; choose one of "
+            f"{', '.join(available)}"
         )
     ways = {name: [options] if options else OPTIONS.get(name, [{}]) for name in names}
     return [(name, way) for name in names for way in ways[name]]
@@ -196,7 +198,7 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"solve takes a Problem, got {type(problem).__name__}")
-    if not tol > 0:
+    if not real_number(tol, "tol", "a positive number") > 0:
         raise ValueError(f"tol = {tol} must be positive")
     if options is not None and solver is None:
         raise ValueError("options belong to a solver: name it with solver=")
@@ -312,6 +314,8 @@ def solve_dual(problem: Problem, *, parts: list[Array] | None = None) -> DualSol
     RuntimeError
         Where no solver returns a point.
     """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"solve_dual takes a Problem, got {type(problem).__name__}")
     program = dual(problem, parts)
     found: list[DualSolution] = []
     for _, value in runs(program, attempts()):
@@ -351,6 +355,8 @@ def at_weights(problem: Problem, weights: Array, *, solver: str = "OSQP") -> Ref
     ValueError
         Where the solver is not installed, or cannot take this loss.
     """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"at_weights takes a Problem, got {type(problem).__name__}")
     start, todo = time.perf_counter(), attempts(solver)
     fixed = problem.with_(formulation=FixedWeights(weights))
     theta = np.array(fixed.formulation.theta)  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..problem import Problem
+from ..util.checks import real_number
 from .exact import solve
 
 ROUNDING = 1 + 1e-10  # room for the rounding errors of margins and norms
@@ -65,6 +66,8 @@ def hard_margin(problem: Problem, tol: float = 1e-6) -> HardMargin:
         Where the problem is of another kind, or the classes cannot be separated.
     """
     _check(problem)
+    if not 0 < real_number(tol, "tol", "a positive number") < np.inf:
+        raise ValueError(f"tol = {tol}; give a positive number")
     C = 10.0
     while C <= MAX_C:
         found = solve(problem.with_(C=C), tol=0.1 * tol)
@@ -89,6 +92,8 @@ def margin(problem: Problem, f: np.ndarray) -> float:
 
 def _check(problem: Problem) -> None:
     """V = (1 − margin)₊ with margins linear in f, and Ω a squared norm."""
+    if not isinstance(problem, Problem):
+        raise ValueError(f"hard_margin takes a Problem, got {type(problem).__name__}")
     f = np.random.default_rng(0).uniform(-0.1, 0.1, problem.shape)
     once, half = (1 - problem.loss.value(t * f, problem.y) for t in (1.0, 0.5))
     if np.any(np.abs(once - 2 * half) > 1e-12):

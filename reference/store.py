@@ -16,6 +16,7 @@ import numpy as np
 
 from ..certificates.certificate import certify
 from ..problem import Problem, describe
+from ..util.checks import check_path
 from ..util.files import checksum, write_whole
 from .exact import Reference, solve
 
@@ -37,6 +38,7 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
+        check_path(folder)
         self.folder = Path(folder)
 
     def path(self, problem: Problem) -> Path:

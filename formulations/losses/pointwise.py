@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from math import exp, log, log1p
 
-from numba import float64, njit
+from numba import float64
+
+from ...util.compiled import compiled
 
 SIGNATURE = float64(float64[::1], float64, float64, float64[::1])
-compiled = njit([SIGNATURE], nogil=True, cache=True)
+at_a_sample = compiled(SIGNATURE)
 
 
-@compiled
+@at_a_sample
 def hinge(f, y, _, g):
     """max(0, 1 − y f)."""
     short = 1 - y * f[0]
@@ -24,7 +26,7 @@ def hinge(f, y, _, g):
     return max(short, 0.0)
 
 
-@compiled
+@at_a_sample
 def logistic(f, y, _, g):
     """log(1 + exp(−y f))."""
     margin = y * f[0]
@@ -33,7 +35,7 @@ def logistic(f, y, _, g):
     return max(-margin, 0.0) + log1p(small)
 
 
-@compiled
+@at_a_sample
 def eps_insensitive(f, y, eps, g):
     """max(0, |f − y| − ε)."""
     off = f[0] - y
@@ -41,7 +43,7 @@ def eps_insensitive(f, y, eps, g):
     return max(abs(off) - eps, 0.0)
 
 
-@compiled
+@at_a_sample
 def huber(f, y, delta, g):
     """½r² up to |r| = δ, then δ|r| − ½δ²."""
     off = f[0] - y
@@ -50,7 +52,7 @@ def huber(f, y, delta, g):
     return inner * (abs(off) - 0.5 * inner)
 
 
-@compiled
+@at_a_sample
 def quantile(f, y, tau, g):
     """max(τ r, (τ − 1) r), r = y − f."""
     off = f[0] - y
@@ -58,7 +60,7 @@ def quantile(f, y, tau, g):
     return g[0] * off
 
 
-@compiled
+@at_a_sample
 def multiclass_hinge(f, y, _, g):
     """max_j (f_j + [j ≠ y]) − f_y."""
     own = int(y)
@@ -72,7 +74,7 @@ def multiclass_hinge(f, y, _, g):
     return top - f[own]
 
 
-@compiled
+@at_a_sample
 def multinomial(f, y, _, g):
     """log Σ_j exp f_j − f_y."""
     top, total = f.max(), 0.0

@@ -7,6 +7,8 @@
     rows       one line of the ledger for each run, written as it ends
     points     what a row was computed from: `mklopt verify FOLDER` does it again
 
+A row is written only for a run that was judged: a full disk, too little memory or a
+killed worker says nothing about a solver, and its run is repeated by the next command.
 What is in the ledger is not run again, as long as code, problem, promise and time limit
 are the same. `quick` takes a covering slice: every solver with every formulation, loss,
 C and data set that it supports, at least once; the reference with every formulation ×
@@ -19,13 +21,11 @@ import hashlib
 import json
 import math
 import os
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from ..run.trace import COLUMNS as EVERY
 from ..run.trace import Trace
 from ..solvers import solvers
 from ..util.tables import shown
+from ..util.workers import ending_with_us, losses_reported
 from .fingerprint import fingerprint
 from .ledger import COLUMNS, Ledger, Row
 from .problems import problems_by_name
@@ -55,6 +56,10 @@ MAX_CURVE_POINTS = 40
 # A busy processor must not change a verdict: runs are limited in processor time. The
 # clock on the wall stops only a run that waits for something.
 WALL_PER_PROCESSOR_SECOND = 20
+
+
+class NoReference(ValueError):
+    """The problem has no reference: a solver cannot be judged on it."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +86,18 @@ class Run:
         return {(self.solver, what, part) for what, part in enumerate(seen)}
 
     def row(self) -> Row:
-        """Run it; whatever it does becomes a row."""
+        """Run it; whatever the solver does becomes a row.
+
+        OSError, MemoryError and NoReference say nothing about the solver: they are
+        raised, and nothing is written.
+        """
         problem = _with_own_counts(self.cell.problem())
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what counts is the certificate
                 return self.judged(problem)
+        except (OSError, MemoryError, NoReference):
+            raise
         except Exception as error:
             reason = f"it raised {type(error).__name__}: {error}"
             return self._row(problem, Verdict(False, reason[:500]))
@@ -98,6 +109,8 @@ class Run:
         result = self._solved(problem)
         if result.status == "interrupted":
             raise KeyboardInterrupt
+        if result.message.startswith("MemoryError"):  # inside the solver
+            raise MemoryError
         result.save(point_of(self.folder, self.id))
         return replace(self.rated(result), certificate=self._certificate(result))
 
@@ -222,8 +235,13 @@ def _bounds(found: Certificate) -> dict[str, Any]:
 
 def _reference(problem: Problem, folder: Path) -> Any:
     """The committed reference, or one of this folder, solved when it is missing."""
-    found = STORE.load(problem)
-    return found or Store(folder / "references").solve(problem, tol=REFERENCE_TOL)
+    try:
+        found = STORE.load(problem)
+        return found or Store(folder / "references").solve(problem, tol=REFERENCE_TOL)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise NoReference(f"it has no reference ({error})") from error
 
 
 def _with_own_counts(problem: Problem) -> Problem:
@@ -301,22 +319,13 @@ def covering(items: list, aspects: Callable[[Any], set]) -> list:
     return [item for i, item in enumerate(items) if i in chosen]
 
 
-def _do(run: Run, boss: int) -> Row:
-    _leave_with(boss)
-    return run.row()
-
-
-@lru_cache(maxsize=1)
-def _leave_with(boss: int) -> None:
-    """A child of the process that hands out runs ends soon after it, even if killed."""
-
-    def watch() -> None:
-        while os.getppid() == boss:
-            time.sleep(1.0)
-        os._exit(1)
-
-    if os.getppid() == boss:
-        threading.Thread(target=watch, daemon=True).start()
+def _do(run: Run) -> Row | str:
+    """The row of a run, or a sentence that says why it was not judged."""
+    try:
+        return run.row()
+    except (MemoryError, NoReference) as error:
+        why = str(error) if isinstance(error, NoReference) else "out of memory"
+        return f"{run.solver} on {run.cell.name}: {why}"
 
 
 def _dask() -> AbstractContextManager:
@@ -333,22 +342,24 @@ class NoBackend(ValueError):
     """joblib has no such backend here."""
 
 
-def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row]:
+def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row | str]:
     """The rows as they are finished, by any backend of joblib."""
     from joblib import Parallel, delayed, parallel_config
 
-    tasks = (delayed(_do)(run, os.getpid()) for run in runs)
+    tasks = (delayed(_do)(run) for run in runs)
+    more = ending_with_us(backend)
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())  # joblib's remark on Ctrl-C
         warnings.filterwarnings("ignore", "(?s).*still being processed by the workers")
         try:
             stack.enter_context(CLUSTERS.get(backend, nullcontext)())
-            stack.enter_context(parallel_config(backend, n_jobs=jobs))
+            stack.enter_context(parallel_config(backend, n_jobs=jobs, **more))
         except (ImportError, ValueError) as error:
             raise NoBackend(f"backend {backend!r} cannot be used: {error}") from None
         pool = None
         with suppress(ValueError):  # some backends return lists only
             pool = Parallel(batch_size=1, return_as="generator_unordered")
+        stack.enter_context(losses_reported())
         if pool is not None:
             yield from pool(tasks)
         while batch := list(islice(tasks, 4 * jobs)):
@@ -363,6 +374,7 @@ class Campaign:
         self.ledger = Ledger(self.folder / "rows.jsonl")
         self.runs = selection.runs(self.folder.absolute())
         self.todo = [run for run in self.runs if run.id not in self.ledger.rows]
+        self.not_judged: list[str] = []  # runs without a row, and why
 
     @property
     def rows(self) -> list[Row]:
@@ -371,6 +383,12 @@ class Campaign:
         return [known[run.id] for run in self.runs if run.id in known]
 
     def run(self, jobs: int = 1, backend: str = "loky") -> Iterator[Row]:
-        """Do what is left; each row is on disk before it is handed on."""
-        for row in execute(self.todo, jobs, backend):
-            yield self.ledger.append(row)
+        """Do what is left; each row is on disk before it is handed on.
+
+        OSError: the disk or a worker failed; rows that are finished are on disk.
+        """
+        for found in execute(self.todo, jobs, backend):
+            if isinstance(found, Row):
+                yield self.ledger.append(found)
+            else:
+                self.not_judged.append(found)

@@ -1,19 +1,23 @@
 """The ledger: one JSON line per finished run, on disk before the next one begins.
 
 A line is written in one piece and flushed to the disk, so that whatever kills the
-process costs at most the line being written: it has no newline yet, is cut off when the
-ledger is opened again, and its run is repeated. Every other line must be a whole row
+process costs at most the line being written: it has no newline yet, is cut off before
+the next line is written, and its run is repeated. Every other line must be a whole row
 with a fitting checksum; one that is not is named in a sentence, never guessed at.
+
+Several processes may write to one ledger. A lock on the file lets one of them write at
+a time, so that a line without its newline, seen under the lock, has no living writer.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..util.files import checksum
 
@@ -155,7 +159,6 @@ class Ledger:
             raise ValueError(
                 self._complaint(len(lines) + 1, "it does not begin like one")
             )
-        self._whole = len(content) - len(tail)
         self.torn = len(tail) > 0
 
     def _complaint(self, number: int, why: object) -> str:
@@ -168,12 +171,18 @@ class Ledger:
         """Write a row to the disk; returned is what can be read there."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = row.line()
-        with self.path.open("ab") as file:
-            if self.torn:
-                file.truncate(self._whole)
-                self.torn = False
+        with self.path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # closing the file ends it
+            file.truncate(_whole(file))
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
         self.rows[row.id] = Row.parse(line)
         return self.rows[row.id]
+
+
+def _whole(file: IO[bytes]) -> int:
+    """The size of a file up to its last newline."""
+    size = file.seek(0, os.SEEK_END)
+    start = file.seek(max(size - MAX_LINE, 0))
+    return start + file.read().rfind(b"\n") + 1

@@ -21,6 +21,7 @@ from .job import Campaign
 from .ledger import Row
 from .report import number, outcome, tally_table, write_report
 
+AGAIN = "the same command goes on from here"
 NEWEST = 5  # runs shown while others go on
 COLUMNS = ("holds", "fails", "worst gap", "promised", "seconds")
 
@@ -34,7 +35,11 @@ def certify_everything(
     try:
         watch(job.run(jobs, backend), job.rows, len(job.runs), console)
     except KeyboardInterrupt:
-        console.print("[bold]interrupted[/]: the same command goes on from here")
+        console.print(f"[bold]interrupted[/]: {AGAIN}")
+    except OSError as error:  # of the disk or of a worker
+        console.print(f"[bold red]stopped[/]: {escape(str(error))}; {AGAIN}")
+    for what in job.not_judged:
+        console.print(f"[bold]not judged[/]: {escape(what)}; {AGAIN}")
     rows, planned = job.rows, len(job.runs)
     write_report(job)
     console.print(tally_table(rows, COLUMNS))

@@ -67,6 +67,11 @@ class Certificate:
     shift: Array = field(repr=False)
     proof: str = field(repr=False)
 
+    def __post_init__(self) -> None:
+        for array in (self.alpha, self.weights, self.coefficients, self.bias):
+            if isinstance(array, np.ndarray):  # the bounds are computed from it later
+                array.flags.writeable = False
+
     @property
     def gap(self) -> float:
         """primal − dual."""

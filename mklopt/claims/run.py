@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from ..data.datasets import DataNotFound
 from ..util import style
 from ..util.files import write_whole
+from ..util.workers import ending_with_us, losses_reported
 from . import items
 from .items import Claim, Figure, Item, Outcome, Paper, Scale
 from .page import write_page, write_sheet
@@ -38,6 +39,8 @@ def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
             outcome = _performed(item, scale, results, outcome)
     except DataNotFound as reason:
         outcome = replace(outcome, missing=str(reason.args[0]))
+    except OSError:  # a full disk, say: every other item would meet it, too
+        raise
     except Exception:
         outcome = replace(outcome, error=traceback.format_exc(limit=-3))
     return replace(outcome, seconds=time.perf_counter() - begun)
@@ -119,7 +122,8 @@ def _run_all(
 
     found: list[Outcome] = []
     count, quiet = len(todo), not console.is_terminal
-    with parallel_config("loky", inner_max_num_threads=1):
+    more = ending_with_us("loky")
+    with losses_reported(), parallel_config("loky", inner_max_num_threads=1, **more):
         pool = Parallel(jobs, return_as="generator_unordered")
         done = pool(delayed(perform)(i.paper, i.name, scale, home) for i in todo)
         for outcome in track(done, "papers", count, console=console, disable=quiet):

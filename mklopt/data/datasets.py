@@ -27,7 +27,7 @@ References: Breiman (1996), "Bias, variance, and arcing classifiers"; Breiman et
 import difflib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -35,7 +35,8 @@ from typing import Any, Self
 import numpy as np
 
 from ..util.archives import read_arrays
-from ..util.arrays import Array, finite_matrix, real_array, whole_number
+from ..util.arrays import Array, finite_matrix, real_array
+from ..util.checks import check_choice, check_whole, real_number, short
 from .openml import Table, fetch
 
 KINDS: dict[str, Callable[[Array], Array]] = {
@@ -86,8 +87,11 @@ class Dataset:
     source: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind = {self.kind!r}; choose one of {', '.join(KINDS)}")
+        check_choice(self.kind, "kind", KINDS)
+        if not isinstance(self.name, str):
+            raise ValueError(f"name = {short(self.name)}; give text")
+        if not isinstance(self.views, Mapping):
+            raise ValueError(f"views = {short(self.views)}; give a dict of matrices")
         y = real_array(self.y, f"y of {self.name}", "one number per sample")
         if y.ndim != 1 or not np.all(KINDS[self.kind](y)):
             raise ValueError(
@@ -126,6 +130,8 @@ class Dataset:
             If `by` has other features.
         """
         by = self if by is None else by
+        if not isinstance(by, Dataset):
+            raise ValueError(f"by = {short(by)}; give a Dataset")
         if by.X.shape[1] != self.X.shape[1] or by.views.keys() != self.views.keys():
             raise ValueError(f"{by!r} has other features than {self!r}")
 
@@ -159,13 +165,14 @@ class Dataset:
         """
         n = len(self.y)
         whole = isinstance(size, int | np.integer)
-        k = int(size) if whole else round(float(size) * n)
+        share = n + 1 if whole else real_number(size, "size", "a number of samples")
+        k = int(size) if whole else round(min(max(share, 0.0), 1.0) * n)
         if not 0 < k < n:
             raise ValueError(
-                f"size = {size} of {n} samples leaves one side of the split empty; "
-                "give a fraction between 0 and 1, or a number of training samples"
+                f"size = {short(size)} of {n} samples leaves one side of the split "
+                "empty; give a fraction between 0 and 1, or a number of samples"
             )
-        order = np.random.default_rng(seed).permutation(n)
+        order = _rng(seed).permutation(n)
         return self._rows(np.sort(order[:k])), self._rows(np.sort(order[k:]))
 
     def _rows(self, i: Array) -> Self:
@@ -227,8 +234,10 @@ def load(name: str, **options: Any) -> Dataset:
     >>> load("twonorm", n=100, seed=3)
     Dataset(twonorm: 100 × 20, binary, Breiman (1996), seed 3)
     """
+    if not isinstance(name, str):
+        raise ValueError(f"name = {short(name)}; give the name of a data set as text")
     if name not in names():
-        near = difflib.get_close_matches(str(name).lower(), names(), 3, 0.5)
+        near = difflib.get_close_matches(name.lower(), names(), 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "see data.names()"
         raise DataNotFound(f"no data set is called {name!r}; {hint}")
     make: Callable[..., Dataset] = _GENERATORS.get(name, lambda: _stored(name))
@@ -242,24 +251,28 @@ def load(name: str, **options: Any) -> Dataset:
 # ---- exact distributions ------------------------------------------------------------
 
 
+def _rng(seed: Any) -> np.random.Generator:
+    return np.random.default_rng(check_whole(seed, "seed", 0, 2**64))
+
+
 def _twonorm(n: int = 300, seed: int = 0) -> Dataset:
-    rng = np.random.default_rng(seed)
-    y = rng.choice([-1.0, 1.0], whole_number(n, "n", 1))
+    rng = _rng(seed)
+    y = rng.choice([-1.0, 1.0], check_whole(n, "n", 1))
     X = rng.standard_normal((n, 20)) + y[:, None] * 2 / np.sqrt(20)
     return Dataset("twonorm", X, y, source=f"Breiman (1996), seed {seed}")
 
 
 def _ringnorm(n: int = 300, seed: int = 0) -> Dataset:
-    rng = np.random.default_rng(seed)
-    y = rng.choice([-1.0, 1.0], whole_number(n, "n", 1))
+    rng = _rng(seed)
+    y = rng.choice([-1.0, 1.0], check_whole(n, "n", 1))
     Z, wide = rng.standard_normal((n, 20)), y[:, None] > 0
     X = np.where(wide, 2 * Z, Z + 2 / np.sqrt(20))
     return Dataset("ringnorm", X, y, source=f"Breiman (1996), seed {seed}")
 
 
 def _waveform(n: int = 300, seed: int = 0) -> Dataset:
-    rng = np.random.default_rng(seed)
-    y = rng.integers(0, 3, whole_number(n, "n", 1))
+    rng = _rng(seed)
+    y = rng.integers(0, 3, check_whole(n, "n", 1))
     u = rng.random((n, 1))
     i, peaks = np.arange(1, 22), np.array([[7], [15], [11]])
     h = np.maximum(6 - np.abs(i - peaks), 0)
@@ -277,14 +290,14 @@ def _kloft_toy(
     ones, which makes no difference because the noise is isotropic. It does not say
     which values of nu were used either: here (1 − ν) d must be a whole number from 1.
     """
-    ones, odd = round((1 - nu) * d), whole_number(n, "n", 1) % 2
+    ones, odd = round((1 - nu) * d), check_whole(n, "n", 1) % 2
     if odd or not 1 <= ones <= d or abs((1 - nu) * d - ones) > 1e-6 * d:
         raise ValueError(
             f"n = {n}, nu = {nu}, d = {d}; a balanced sample has an even n, and "
             "(1 − nu) d must be a whole number of informative features, at least 1"
         )
     theta = (np.arange(d) < ones).astype(float)
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     y = rng.permutation(np.repeat([-1.0, 1.0], n // 2))
     X = rng.standard_normal((n, d)) + y[:, None] * rho * theta / np.sqrt(ones)
     source = f"Kloft et al. (2011), nu {nu}, rho {rho}, seed {seed}"
@@ -301,9 +314,9 @@ def _orabona_toy(n: int = 300, distance: float = 5.0, seed: int = 0) -> Dataset:
     with gaussians("mean") and C = 6/n, select the kernels that the paper reports. As in
     its figure, samples are in the order of their classes (0, 1, 2 here).
     """
-    if whole_number(n, "n", 1) % 3:
+    if check_whole(n, "n", 1) % 3:
         raise ValueError(f"n = {n}; three classes of one size need a multiple of 3")
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     y = np.repeat([0, 1, 2], n // 3)
     means = [np.outer(np.arange(3) == c, [1.0, 0.0]) for c in (2, 0, 1)]
     means.append(np.array([[0, 0], [2, 0], [1, np.sqrt(3)]]))

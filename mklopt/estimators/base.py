@@ -21,6 +21,7 @@ from ..kernels.fitted import FittedKernels
 from ..kernels.text import family_of, usual_family
 from ..problem import Problem
 from ..run.result import STATUS, Result
+from ..util.checks import real_number, short
 from ..util.rounding import interval
 
 Array = np.ndarray
@@ -163,7 +164,10 @@ class MKLEstimator(BaseEstimator):
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
         """X, or X and y, as numbers; `how` is for scikit-learn's validate_data."""
         how |= {"dtype": np.float64, "allow_nd": self._precomputed}
-        found = validate_data(self, X, y, **how)
+        try:
+            found = validate_data(self, X, y, **how)
+        except OverflowError:
+            raise ValueError("X or y has a number that is too large") from None
         X = found[0] if isinstance(found, tuple) else found
         square = X.ndim == 3 and (len(X) == X.shape[1] or how.get("reset") is False)
         if self._precomputed and not square:
@@ -209,12 +213,14 @@ class MKLEstimator(BaseEstimator):
         fitted = self._fitted_kernels(sample)
         stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else fitted.grams()
         formulation = formulation_from(self.formulation, self.p)
-        C = float(self.C) * sample.weight
+        C = real_number(self.C, "C", "a positive number") * sample.weight
         bias = getattr(self, "bias", False)
         same = np.ptp(C) == 0
         return fitted, Problem(stack, y, loss, formulation, C[0] if same else C, bias)
 
     def _solve_options(self) -> dict[str, Any]:
+        if not isinstance(self.options, dict | None):
+            raise ValueError(f"options = {short(self.options)}; give a dict, or None")
         return {"solver": self.solver, "tol": self.tol, **(self.options or {})}
 
     # ---- after solving --------------------------------------------------------------

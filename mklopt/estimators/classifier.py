@@ -14,6 +14,7 @@ from ..problem import Problem, loss_from
 from ..run.loop import solve
 from ..run.result import Result
 from ..tasks.one_vs_rest import binary_problems
+from ..util.checks import check_choice
 from .base import MKLEstimator, Sample, share_parameters
 
 Array = np.ndarray
@@ -126,10 +127,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     def _coded(self, labels: Array) -> tuple[Loss, Array]:
         """The loss for this number of classes, and labels as it needs them."""
         loss = loss_from(self.loss)
-        if self.multi_class not in ("joint", "ovr"):
-            raise ValueError(
-                f"multi_class = {self.multi_class!r}; choose 'joint' or 'ovr'"
-            )
+        check_choice(self.multi_class, "multi_class", ("joint", "ovr"))
         if loss.labels == "classes":
             return loss, labels
         if len(self.classes_) == 2:

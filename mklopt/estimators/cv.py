@@ -10,10 +10,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
 from ..tasks.path import path
+from ..util.arrays import real_array
+from ..util.checks import short
 from .base import Sample, share_parameters
 from .classifier import MKLClassifier
 
 Array = np.ndarray
+MAX_VALUES = 10_000  # of C, in one path
 
 
 @share_parameters
@@ -136,9 +139,15 @@ class MKLClassifierCV(MKLClassifier):
 
 
 def _values(Cs: Any) -> Array:
-    if isinstance(Cs, int | np.integer) and not isinstance(Cs, bool) and Cs > 0:
+    whole = isinstance(Cs, int | np.integer) and not isinstance(Cs, bool)
+    if whole and 0 < Cs <= MAX_VALUES:
         return np.geomspace(1e-3, 1e3, Cs)
-    found = np.unique(np.asarray(Cs, float)) if np.ndim(Cs) == 1 else np.empty(0)
-    if not len(found) or not np.all(np.isfinite(found) & (found > 0)):
-        raise ValueError(f"Cs = {Cs!r}; give a number of values, or positive numbers")
-    return found
+    try:
+        given = np.empty(0) if whole else real_array(Cs, "Cs", "numbers")
+    except ValueError:
+        given = np.empty(0)
+    right = given.ndim == 1 and len(given) > 0
+    if not right or not np.all(np.isfinite(given) & (given > 0)):
+        said = f"Cs = {short(Cs)}; give a number of values, or positive numbers"
+        raise ValueError(said)
+    return np.unique(given)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..problem import loss_from
 from ..run.loop import solve
+from ..util.checks import short
 from .base import MKLEstimator, share_parameters
 
 Array = np.ndarray
@@ -98,7 +99,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
         number = isinstance(self.contamination, float | int | np.number)
         if not number or not 0 < self.contamination <= 0.5:
             raise ValueError(
-                f"contamination = {self.contamination!r}; give 'auto', or a share "
+                f"contamination = {short(self.contamination)}; give 'auto', or a share "
                 "between 0 and 0.5"
             )
         return float(self.contamination)

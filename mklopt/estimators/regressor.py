@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 
 from ..problem import loss_from
 from ..run.loop import solve
+from ..util.arrays import real_array
 from .base import MKLEstimator, share_parameters
 
 
@@ -78,7 +79,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
                 f"loss = {loss.name!r} is for classes; choose 'squared', "
                 "'eps_insensitive', 'huber' or 'quantile'"
             )
-        sample = self._sample(X, np.asarray(y, float), sample_weight)
+        sample = self._sample(X, real_array(y, "y", "numbers"), sample_weight)
         fitted, problem = self._problem(sample, loss, sample.y)
         self._store([solve(problem, **self._solve_options())], sample, fitted)
         return self

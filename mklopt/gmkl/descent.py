@@ -20,6 +20,7 @@ import numpy as np
 from ..certificates.certificate import certify
 from ..solvers.steps.spectral_descent import Point, descend
 from ..util.arrays import Array, real_array
+from ..util.checks import check_choice, short, too_large
 from .problem import Envelope, KernelFamilyProblem, nonnegative
 
 PAPER_TOL = 0.04  # the projected gradient at which the paper stops
@@ -292,17 +293,17 @@ def _check(problem: Any, stop: Any, **limits: Any) -> None:
             continue
         least = LEAST.get(name, 0)
         number = isinstance(value, int | float | np.integer | np.floating)
-        if not number or isinstance(value, bool) or not value >= least:
-            raise ValueError(f"{name} = {value!r}; give a number ≥ {least}")
-    if stop not in (None, "paper"):
-        raise ValueError(f"stop = {stop!r}; choose 'paper' or None")
+        wrong = not number or isinstance(value, bool) or not value >= least
+        if wrong or too_large(value):
+            raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")
+    if stop is not None and not (isinstance(stop, str) and stop == "paper"):
+        raise ValueError(f"stop = {short(stop)}; choose 'paper' or None")
 
 
 def _switches(
     problem: KernelFamilyProblem, solver: str, given: dict[str, bool]
 ) -> dict[str, bool]:
-    if solver not in METHODS:
-        raise ValueError(f"solver = {solver!r}; choose one of {', '.join(METHODS)}")
+    check_choice(solver, "solver", METHODS)
     unknown = sorted(set(given) - set(SWITCHES))
     if unknown:
         known = ", ".join(SWITCHES)

@@ -26,6 +26,7 @@ import numpy as np
 
 from ..grams.stack import GramStack
 from ..util.arrays import Array, real_array
+from ..util.checks import check_list, short, too_large
 
 
 class KernelFamily:
@@ -212,11 +213,11 @@ class Polynomial(KernelFamily):
     def __init__(self, kernels: Any, degree: int = 2, offset: float = 1.0):
         super().__init__(kernels)
         if not isinstance(degree, int | np.integer) or degree < 1:
-            raise ValueError(f"degree = {degree!r}; give a whole number ≥ 1")
+            raise ValueError(f"degree = {short(degree)}; give a whole number ≥ 1")
         number = isinstance(offset, int | float | np.integer | np.floating)
-        if not number or not 0 <= offset < np.inf:
+        if not number or not 0 <= offset < np.inf or too_large(offset):
             raise ValueError(
-                f"offset = {offset!r}; a kernel needs a finite number, offset ≥ 0"
+                f"offset = {short(offset)}; a kernel needs a finite number, offset ≥ 0"
             )
         self.degree, self.offset = int(degree), float(offset)
 
@@ -236,12 +237,9 @@ def _distances(given: Any) -> list[Array]:
             f"distances have shape {given.shape}; expected (M, n, n), one matrix per "
             "parameter (a single one is D[None])"
         )
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise ValueError(
-            f"distances = {given!r}; give an (M, n, n) array, or a list of (n, n) "
-            "matrices, one per parameter"
-        )
-    found = [_distance(m, D) for m, D in enumerate(given)]
+    expected = "an (M, n, n) array, or a list of (n, n) matrices, one per parameter"
+    each = check_list(given, "distances", expected)
+    found = [_distance(m, D) for m, D in enumerate(each)]
     if not found:
         raise ValueError("there are no distance matrices; give at least one")
     return found

@@ -24,6 +24,7 @@ from ..problem import Array, Problem
 from ..reference import equivalences as maps
 from ..solvers.machines import svm
 from ..solvers.steps.spectral_descent import Point
+from ..util.checks import short
 from .families import Sum
 from .regularizers import Given, Regularizer, SquaredNorm, Total
 
@@ -94,21 +95,21 @@ class KernelFamilyProblem:
         for name in ("M", "n", "combine", "gradient"):
             if not hasattr(self.family, name):
                 raise ValueError(
-                    f"{self.family!r} is no kernel family: it has no {name}; give "
+                    f"{short(self.family)} is no kernel family: it has no {name}; give "
                     "mklopt.families.Product(distances) or the like"
                 )
         if isinstance(self.regularizer, tuple) and len(self.regularizer) == 2:
             object.__setattr__(self, "regularizer", Given(*self.regularizer))
         if not isinstance(self.regularizer, Regularizer):
             raise ValueError(
-                f"regularizer = {self.regularizer!r}; give one of "
+                f"regularizer = {short(self.regularizer)}; give one of "
                 "mklopt.regularizers, or a pair of functions (r, its gradient)"
             )
         self.regularizer.validate(self.family.M)
         if not callable(self.project):
             raise ValueError(
-                f"project = {self.project!r}; give a function d -> the nearest d of "
-                "the set"
+                f"project = {short(self.project)}; give a function d -> the nearest d "
+                "of the set"
             )
         ones = GramStack.from_factors([np.ones((self.family.n, 1))])
         shell = Problem(ones, self.y, self.loss, FixedWeights([1.0]), self.C, self.bias)

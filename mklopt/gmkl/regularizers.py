@@ -21,6 +21,7 @@ import scipy.linalg
 from ..formulations.base import as_groups, check_partition, check_range, owners
 from ..formulations.norms import INF, Array, norm, norm_gradient
 from ..solvers.base import positive
+from ..util.checks import short
 from ..util.parameters import Parameters
 
 
@@ -187,7 +188,7 @@ class LogDeterminant(Regularizer):
         if not hasattr(self.family, "derivative"):
             raise ValueError(
                 "LogDeterminant takes the family whose kernel it is the determinant "
-                f"of, with a method derivative(d, S); got {self.family!r}"
+                f"of, with a method derivative(d, S); got {short(self.family)}"
             )
         check_range("LogDeterminant", "ridge", self.ridge, 0.0, INF)
 

@@ -21,7 +21,6 @@ they are positive semi-definite (psd.py).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,11 +29,13 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
+from ..util.checks import check_choice, check_list, short
 from ..util.rounding import TINY, gamma
 from .psd import ROUNDING, SINGLE_ROUNDING, indefinite, proved_shift
 from .storage import Factors, Triangles
 
 Array = np.ndarray
+DTYPES = (np.float64, np.float32, "float64", "float32", np.dtype("f8"), np.dtype("f4"))
 
 
 @dataclass
@@ -81,10 +82,9 @@ class GramStack:
     ) -> None:
         if isinstance(K, GramStack):
             raise ValueError("K is a GramStack already; use it as it is")
-        if storage not in ("packed", "full"):
-            raise ValueError(f"storage = {storage!r}; choose 'packed' or 'full'")
-        if str(np.dtype(dtype)) not in ("float64", "float32"):
-            raise ValueError(f"dtype = {dtype!r}; choose 'float64' or 'float32'")
+        check_choice(storage, "storage", ("packed", "full"))
+        if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
+            raise ValueError(f"dtype = {short(dtype)}; choose 'float64' or 'float32'")
         store = _stored(K, storage, np.dtype(dtype), screened=True)
         self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
 
@@ -94,9 +94,7 @@ class GramStack:
         self.shift, self.proof = _frozen(shift), proof
         self._count, self._share = _Count(), 1.0
         self._whole: tuple[GramStack, Array] | None = None  # of a subset
-        self._memory: dict[str, deque] = {
-            name: deque(maxlen=store.remembered) for name in ("quad", "combine")
-        }
+        self.forget()
 
     @classmethod
     def from_factors(cls, factors: Sequence[Array]) -> GramStack:
@@ -117,10 +115,7 @@ class GramStack:
         ValueError
             If factors have different numbers of rows, or entries that are not finite.
         """
-        if not hasattr(factors, "__iter__"):
-            raise ValueError(
-                "factors must be a list of (n, r) matrices, one per kernel"
-            )
+        factors = check_list(factors, "factors", "(n, r) matrices, one per kernel")
         factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
         shapes = [L.shape for L in factors]
         one_n = len({shape[:1] for shape in shapes}) == 1
@@ -156,10 +151,10 @@ class GramStack:
 
     @property
     def factors(self) -> list[Array] | None:
-        """The factors L_m of a stack made by `from_factors`; None for any other."""
+        """The factors L_m given to `from_factors`, read-only; None for other stacks."""
         if self.storage != "factors":
             return None
-        return [self._store.factor(m) for m in self._index]
+        return [_frozen(self._store.factor(m)) for m in self._index]
 
     @property
     def passes(self) -> float:
@@ -168,8 +163,8 @@ class GramStack:
 
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
-        for results in self._memory.values():
-            results.clear()
+        # Tuples are replaced, not changed: another thread may be reading one.
+        self._memory: dict[str, tuple] = {"quad": (), "combine": ()}
 
     # ---- the operations -----------------------------------------------------------
 
@@ -237,8 +232,11 @@ class GramStack:
         for known, result in self._memory[name]:
             if np.array_equal(known, key):
                 return result
-        result = _frozen(compute(key))
-        self._memory[name].append((key, result))
+        return self._remember(name, key, compute(key))
+
+    def _remember(self, name: str, key: Array, result: Array) -> Array:
+        known = (*self._memory[name], (key, _frozen(result)))
+        self._memory[name] = known[-self._store.remembered :]
         return result
 
     def _quad(self, A: Array) -> Array:
@@ -266,7 +264,7 @@ class GramStack:
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
         if self.storage != "factors":  # there quad is more accurate, and cheaper
-            self._memory["quad"].append((A, _frozen(self.inner(A, out))))
+            self._remember("quad", A, self.inner(A, out))
         return out
 
     def apply(self, B: Array) -> Array:
@@ -529,8 +527,8 @@ def _stored(
     """A store of the kernels, validated one after the other."""
     if isinstance(K, np.ndarray) or not hasattr(K, "__iter__"):
         K = _outer(K)
-    elif count is None and not hasattr(K, "__len__"):
-        K = list(K)
+    elif count is None and not isinstance(K, Sequence):
+        K = check_list(K, "K", "an array (M, n, n), or a list of (n, n) matrices")
     M, store, coarse = count or len(K), None, dtype == np.float32
     for m, given in enumerate(K):
         kernel = _matrix(given, m, None if store is None else store.n)

@@ -40,7 +40,7 @@ from ..grams.stack import GramStack
 from ..problem import Problem
 from ..reference.c_zero import C_zero
 from ..solvers import that_can
-from ..util.parameters import shown
+from ..util.checks import short
 from .closed_forms import CHECKS, FormulationReport, check_closed_forms
 from .unit_balls import draw, dual_norm
 
@@ -318,7 +318,7 @@ def _count(formulation: Formulation, M: Any) -> int:
         return fitting(formulation)
     whole = isinstance(M, int | np.integer) and not isinstance(M, bool)
     if not whole or not 1 <= M <= MAX_KERNELS:
-        raise ValueError(f"M = {shown(M)}; give a whole number from 1 to {MAX_KERNELS}")
+        raise ValueError(f"M = {short(M)}; give a whole number from 1 to {MAX_KERNELS}")
     return int(M)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..util.arrays import whole_number
+from ..util.checks import check_whole
 
 
 class NotTestable(ValueError):
@@ -80,7 +80,7 @@ def worst_case(method: str, t: int) -> WorstCase:
     """
     if method not in METHODS:
         raise ValueError(f"method = {method!r}; choose one of {', '.join(METHODS)}")
-    whole_number(t, "t, the number of steps,", 1)
+    check_whole(t, "t, the number of steps,", 1)
     try:
         with warnings.catch_warnings():  # of its own docstrings
             warnings.simplefilter("ignore")

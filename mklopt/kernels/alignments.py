@@ -13,6 +13,7 @@ import numpy as np
 
 from ..grams.stack import GramStack
 from ..util.arrays import Array, real_array
+from ..util.checks import check_flag
 from .normalizations import TINY
 
 SLAB_ENTRIES = 2**22  # numbers in memory at a time (32 MB)
@@ -43,6 +44,7 @@ def alignment(grams: Any, centred: bool = True) -> Array:
     array([[1.        , 0.70710678],
            [0.70710678, 1.        ]])
     """
+    check_flag(centred, "centred")
     stack = grams if hasattr(grams, "rows") else GramStack(grams)
     products = np.zeros((stack.M, stack.M))
     for _, rows in _slabs(stack, centred):
@@ -75,6 +77,7 @@ def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
     ValueError
         If y has the wrong shape or is the same for all samples, or a kernel is zero.
     """
+    check_flag(centred, "centred")
     stack = grams if hasattr(grams, "rows") else GramStack(grams)
     Y = real_array(y, "y", "numbers, one or one row per sample")
     if Y.ndim not in (1, 2) or len(Y) != stack.n:

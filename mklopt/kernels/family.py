@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from ..util.arrays import Array, whole_number
-from ..util.parameters import real_number
+from ..util.arrays import Array, real_array
+from ..util.checks import check_choice, check_list, check_whole, real_number, short
 from .fitted import FittedKernels, Sizes, blocks_of, sizes_of
 from .functions import Function, Gaussian, Kernel, Power
 from .normalizations import Steps
@@ -120,13 +120,15 @@ def gaussians(widths: Any, on: str = "all") -> Family:
         If a width is not positive, or there is none.
     """
     rules = []
-    for width in [widths] if np.ndim(widths) == 0 else widths:
-        if str(width) == "mean":
+    for width in _listed(widths):
+        if isinstance(width, str) and width == "mean":
             rules.append(("gaussian(mean)", Gaussian(None)))
             continue
-        sigma = real_number(width, "a width (positive, or 'mean')")
+        sigma = real_number(width, "a width", "a positive number or 'mean'")
         if not (sigma > 0 and 0 < 2 * sigma * sigma < np.inf):
-            raise ValueError(f"a width is {width}; give positive numbers or 'mean'")
+            raise ValueError(
+                f"a width is {short(width)}; give positive numbers or 'mean'"
+            )
         rules.append((f"gaussian({sigma:g})", Gaussian(2 * sigma**2)))
     return _family(rules, on)
 
@@ -147,11 +149,10 @@ def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:
     -------
     Family
     """
-    offset = real_number(offset, "offset")
-    if not 0 <= offset < np.inf:
-        raise ValueError(f"offset = {offset}; give a number that is not negative")
-    degrees = [degrees] if np.ndim(degrees) == 0 else degrees
-    powers = [Power(whole_number(p, "a degree", 1), offset) for p in degrees]
+    added = real_number(offset, "offset", "a number that is not negative")
+    if not 0 <= added < np.inf:
+        raise ValueError(f"offset = {added}; give a number that is not negative")
+    powers = [Power(check_whole(p, "a degree", 1), added) for p in _listed(degrees)]
     return _family([(f"polynomial({p.degree})", p) for p in powers], on)
 
 
@@ -170,12 +171,17 @@ def linear(on: str = "all") -> Family:
     return _family([("linear", Power(1, 0.0))], on)
 
 
+def _listed(given: Any) -> list:
+    """The values of a list, or the one value that was given."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return [given]
+    return check_list(given, "widths or degrees", "one number, or a list of numbers")
+
+
 def _family(rules: list, on: str) -> Family:
-    if not rules or on not in ("all", "single", "both"):
-        raise ValueError(
-            f"{len(rules)} kernels with on = {on!r}; give at least one kernel, and "
-            "on = 'all', 'single' or 'both'"
-        )
+    check_choice(on, "on", ("all", "single", "both"))
+    if not rules:
+        raise ValueError("there are 0 kernels; give at least one")
     return Family(((_on_features, tuple(rules), on),))
 
 
@@ -224,7 +230,9 @@ def function(k: Callable[[Array, Array], Any], name: str = "") -> Family:
            [1., 2.]])
     """
     if not callable(k):
-        raise ValueError(f"k = {k!r}; give a function of two matrices of points")
+        raise ValueError(f"k = {short(k)}; give a function of two matrices of points")
+    if not isinstance(name, str):
+        raise ValueError(f"name = {short(name)}; give text")
     name = name or getattr(k, "__name__", type(k).__name__)
     return _family([(name, Function(k, name))], "all")
 
@@ -277,7 +285,7 @@ def kloft(M: int = 50) -> Family:
     -------
     Family
     """
-    return gaussians([np.sqrt(1.2**m / 2) for m in range(whole_number(M, "M", 1))])
+    return gaussians([np.sqrt(1.2**m / 2) for m in range(check_whole(M, "M", 1, 3000))])
 
 
 def subset_gaussians(M: int, seed: int = 0) -> Family:
@@ -298,7 +306,7 @@ def subset_gaussians(M: int, seed: int = 0) -> Family:
     -------
     Family
     """
-    return Family(((_subsets, whole_number(M, "M", 1), whole_number(seed, "seed", 0)),))
+    return Family(((_subsets, check_whole(M, "M", 1), check_whole(seed, "seed", 0)),))
 
 
 def _subsets(sizes: Sizes, M: int, seed: int) -> Iterator[Kernel]:
@@ -338,16 +346,26 @@ def views(families: Family | Iterable[Family], at: Any) -> Family:
     ['colour: linear', 'shape: gaussian(1)']
     """
     places = []
-    for i, key in enumerate(at):
+    for i, key in enumerate(check_list(at, "at", "a list or a dict of views")):
         given = at[key] if isinstance(at, Mapping) else key
         name = key if isinstance(key, str) else f"view {i}"
-        places.append((name, tuple(map(int, given)) if np.ndim(given) == 1 else key))
-    each = [families] * len(places) if isinstance(families, Family) else [*families]
-    if not each or len(each) != len(places) or not isinstance(each[0], Family):
+        places.append((name, _columns(given) or key))
+    many = [families] * len(places) if isinstance(families, Family) else families
+    each = check_list(many, "families", "a family, or a list of families")
+    fit = len(each) == len(places) and all(isinstance(f, Family) for f in each)
+    if not each or not fit:
         raise ValueError(
             f"{len(each)} families for {len(places)} views; give one, or one for each"
         )
     return Family(tuple((_view, f, *place) for f, place in zip(each, places)))
+
+
+def _columns(given: Any) -> tuple[int, ...]:
+    """The columns that a view names; () where it is a name, or a matrix of data."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return ()
+    found = real_array(given, "a view", "a list of columns, or a name")
+    return tuple(found.astype(int).tolist()) if found.ndim == 1 else ()
 
 
 def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:
@@ -357,7 +375,7 @@ def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:
     group = at if some else range(d)
     if not group or not 0 <= min(group) <= max(group) < d:
         raise ValueError(
-            f"{name!r} at {at!r} is not in X, whose views have these numbers of "
+            f"{name!r} at {short(at)} is not in X, whose views have these numbers of "
             f"columns: {dict(sizes)}; columns are counted from 0"
         )
     for k in family.expand({"": len(group)}):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..grams.stack import GramStack
-from ..util.arrays import Array, finite_matrix, whole_number
+from ..util.arrays import Array, finite_matrix
+from ..util.checks import check_whole, short
 from .functions import Gaussian, Kernel
 from .normalizations import Block, Steps, named
 
@@ -104,7 +105,12 @@ class FittedKernels:
         -------
         FittedKernels
         """
-        index = np.arange(self.M)[active]
+        try:
+            index = np.arange(self.M)[np.atleast_1d(active)]
+        except (IndexError, TypeError, ValueError):
+            raise ValueError(
+                f"active = {short(active)}; give numbers of kernels, or a mask"
+            ) from None
         self._learn()
         part = [self.kernels[m] for m in index]
         found = FittedKernels(part, self.blocks, self.normalize)
@@ -155,7 +161,7 @@ class FittedKernels:
         [(1, 2, 2), (1, 1, 2)]
         """
         blocks = self._new(X_new)
-        size = whole_number(size, "size", 1)
+        size = check_whole(size, "size", 1)
         for i in range(0, rows_of(blocks), size):
             yield self.cross({v: block[i : i + size] for v, block in blocks.items()})
 

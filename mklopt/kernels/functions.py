@@ -76,7 +76,13 @@ class Function:
 
     def base(self, A: Array, B: Array) -> Array:
         """k(A, B), checked."""
-        found = real_array(self.shared(A, B), self.name, "a matrix of numbers")
+        try:
+            value = self.shared(A, B)
+        except TypeError as error:
+            raise ValueError(
+                f"{self.name} is not a function k(A, B): {error}"
+            ) from error
+        found = real_array(value, self.name, "a matrix of numbers")
         if found.shape != (len(A), len(B)):
             raise ValueError(
                 f"{self.name} of {len(A)} and {len(B)} points has shape {found.shape}; "

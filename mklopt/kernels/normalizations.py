@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..util.checks import check_list, short
+
 Array = np.ndarray
 Steps = str | Sequence[str] | None
 Means = Callable[[], Array]  # returns the means of the rows of the kernel matrix
@@ -40,10 +42,11 @@ class Step(NamedTuple):
 
 def named(normalize: Steps) -> tuple[str, ...]:
     """The normalizations as a tuple of names, checked."""
-    steps = (normalize,) if isinstance(normalize, str) else tuple(normalize or ())
-    if not set(steps) <= set(NORMALIZATIONS):
+    given = (normalize,) if isinstance(normalize, str) else normalize
+    steps = () if given is None else tuple(check_list(given, "normalize", "names"))
+    if not all(isinstance(step, str) and step in NORMALIZATIONS for step in steps):
         raise ValueError(
-            f"normalize = {normalize!r} is not known; choose from "
+            f"normalize = {short(normalize)} is not known; choose from "
             f"{', '.join(NORMALIZATIONS)}, a sequence of these, or None"
         )
     return steps

@@ -43,6 +43,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..grams.stack import GramStack
+from ..util.checks import short
 from ..util.compiled import spread
 from .family import Family, function
 from .fitted import FittedKernels
@@ -133,19 +134,20 @@ def _family(given: Any) -> Family:
     if isinstance(given, Sequence) and len(given) > 0 and not isinstance(given, str):
         return reduce(add, map(_family, given))
     raise ValueError(
-        f"kernels = {given!r}; give a family such as kernels.gaussians([1, 3]), a "
+        f"kernels = {short(given)}; give a family such as kernels.gaussians([1, 3]), a "
         "function k(A, B), or a list of these"
     )
 
 
 def _bytes(given: Any) -> int:
     """A number of bytes, from a number or from text such as "500MB" or "1.5 GB"."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)B?\s*", str(given))
+    text = given if isinstance(given, str) else short(given)
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)B?\s*", text)
     try:
         return int(float(found[1]) * UNITS[found[2]])  # type: ignore[index]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"cache = {given!r}; give a number of bytes, or text such as '500MB'"
+            f"cache = {short(given)}; give a number of bytes, or text such as '500MB'"
         ) from None
 
 

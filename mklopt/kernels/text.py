@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..util.checks import short
 
 Array = np.ndarray
 FORM = re.compile(r"(\w+)(?:\(([^()]*)\))?(?: on (all|single|both))?")
@@ -44,7 +45,7 @@ def family_of(given: Any, d: int, names: Sequence[str] | None = None) -> kernels
         given = [given]
     if not isinstance(given, list) or not given:
         raise ValueError(
-            f"kernels = {given!r}; give a list of kernels such as 'gaussian(2)', "
+            f"kernels = {short(given)}; give a list of kernels such as 'gaussian(2)', "
             "functions k(A, B), pairs (columns, kernel), or a family of mklopt.kernels"
         )
     return reduce(add, (_one(kernel, d, names) for kernel in given))
@@ -71,7 +72,7 @@ def _one(kernel: Any, d: int, names: Sequence[str] | None) -> kernels.Family:
         label = ", ".join(map(str, columns))
         return kernels.views(_one(kernel[1], d, names), {f"x[{label}]": columns})
     raise ValueError(
-        f"a kernel is {kernel!r}; give a string such as 'gaussian(2)', a function "
+        f"a kernel is {short(kernel)}; give a string such as 'gaussian(2)', a function "
         "k(A, B), or a pair (columns, kernel)"
     )
 

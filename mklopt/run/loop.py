@@ -26,6 +26,7 @@ from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
+from ..util.checks import check_flag, check_function, check_whole, short, too_large
 from .point import certified_again, meets, rounding_forbids
 from .progress import progress
 from .result import Result
@@ -278,6 +279,9 @@ def solve(
     >>> result.weights, result.relative_gap  # doctest: +SKIP
     """
     _check_limits(problem, tol, max_iter, time_limit)
+    check_function(callback, "callback")
+    check_flag(verbose, "verbose")
+    check_whole(seed, "seed", 0, 2**64)
     problem.grams.forget()  # a run pays for all of its products itself
     method = solver if isinstance(solver, Solver) else find(solver, problem)
     generator = method.steps(problem, **_arguments(method, start, seed, options))
@@ -332,5 +336,6 @@ def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> Non
         if value is None and name != "tol":
             continue
         number = isinstance(value, int | float | np.integer | np.floating)
-        if not number or isinstance(value, bool) or not value >= least:
-            raise ValueError(f"{name} = {value!r}; give a number ≥ {least}")
+        wrong = not number or isinstance(value, bool) or not value >= least
+        if wrong or too_large(value):
+            raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")

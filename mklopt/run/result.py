@@ -179,6 +179,8 @@ class Result:
         ValueError
             If the file is not a result, or belongs to another problem.
         """
+        if not isinstance(problem, Problem):
+            raise ValueError(f"load takes a Problem, got {type(problem).__name__}")
         arrays, about = read_archive(path, "result")
         if about.get("problem") != problem.digest():
             raise ValueError(

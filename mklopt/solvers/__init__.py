@@ -6,6 +6,7 @@ import pkgutil
 from functools import cache
 
 from ..problem import Problem
+from ..util.checks import short
 from .base import REGISTRY, Iterate, Solver, Unsupported, solver
 
 __all__ = ["Iterate", "Solver", "Unsupported", "find", "solver", "solvers", "that_can"]
@@ -63,11 +64,12 @@ def find(name: str, problem: Problem) -> Solver:
         If it cannot solve the problem; the message names those that can.
     """
     known = solvers()
-    if name not in known:
-        near = difflib.get_close_matches(str(name), known, n=1)
+    if not isinstance(name, str) or name not in known:
+        near = difflib.get_close_matches(short(name), known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"solver = {name!r} is not known; {hint}choose one of {', '.join(known)}"
+            f"solver = {short(name)} is not known; {hint}choose one of "
+            f"{', '.join(known)}"
         )
     if reason := known[name].why_not(problem):
         able = ", ".join(that_can(problem))

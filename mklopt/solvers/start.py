@@ -13,6 +13,7 @@ import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Array, Problem, quadratic_dual
+from ..util.checks import short
 
 SMALLEST_SHARE = 1e-4  # first weights, relative to the largest: 0 would stay 0 for ever
 
@@ -42,7 +43,8 @@ class Start:
             found = cls(given.weights, given.dual, *more)
         else:
             raise ValueError(
-                f"start = {given!r}; give a result of solve, or a pair (weights, dual)"
+                f"start = {short(given)}; give a result of solve, or a pair (weights, "
+                "dual)"
             )
         return found._checked(problem)
 

@@ -32,8 +32,18 @@ import numpy as np
 from ..formulations.block_norm import BlockNorm
 from ..grams.stack import GramStack
 from ..util.arrays import Array, real_array
+from ..util.checks import check_list, real_number, short
 from .chains import Structure
 from .oracle_steps import Bounds, Difference, Output, Outputs, State, obscure, pairwise
+
+LISTS = "a list of whole numbers for each sample"
+
+
+def _numbers(part: Any) -> Array:
+    found = real_array(part, "a sample of parts", "a list of whole numbers")
+    if found.ndim != 1 or not np.all(found == np.rint(found)):
+        raise ValueError(f"a sample of parts is {short(part)}; give {LISTS}")
+    return found.astype(int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +94,22 @@ class StructuredProblem:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         if not hasattr(self.grams, "matvec"):
             put("grams", GramStack(self.grams))  # type: ignore[arg-type]
+        if not hasattr(self.structure, "labels"):
+            raise ValueError(
+                f"structure = {short(self.structure)}; give a Chain, or an object with "
+                "the same functions"
+            )
         n, k = self.grams.n, self.structure.labels
         y = real_array(self.y, "y", "one label per part")
         if y.shape != (n,) or not np.all((y == np.rint(y)) & (y >= 0) & (y < k)):
             raise ValueError(f"y must be {n} labels among 0 … {k - 1}, one per part")
         put("y", y.astype(int))
-        put("parts", [np.asarray(part, int) for part in self.parts])
+        put("parts", [_numbers(p) for p in check_list(self.parts, "parts", LISTS)])
         each = np.sort(np.concatenate([np.empty(0, int), *self.parts]))
         if not np.array_equal(each, np.arange(n)) or not all(map(len, self.parts)):
             raise ValueError(f"parts must name each of 0 … {n - 1} in just one sample")
+        put("q", real_number(self.q, "q"))
+        put("C", real_number(self.C, "C"))
         if not 1 < self.q <= 2 or not 0 < self.C < np.inf:
             raise ValueError(f"q = {self.q}, C = {self.C}; need 1 < q ≤ 2 and C > 0")
         if any(self.difference(i, self.truth(i))[2] for i in range(len(self.parts))):

@@ -17,6 +17,7 @@ from ..formulations import Loss
 from ..problem import Problem, loss_from
 from ..run.loop import solve
 from ..run.result import Result
+from ..util.checks import short
 
 Array = np.ndarray
 
@@ -139,12 +140,13 @@ def one_vs_rest(
     if not isinstance(problem, Problem) or problem.loss.labels != "classes":
         raise ValueError(
             f"one_vs_rest takes a multi-class Problem first, such as "
-            f"Problem(grams, y, 'multiclass_hinge', …) with y in 0 … k−1, got {problem}"
+            f"Problem(grams, y, 'multiclass_hinge', …) with y in 0 … k−1, got "
+            f"{short(problem)}"
         )
     given = loss_from(loss)
     if given.labels == "classes":
         raise ValueError(
-            f"loss = {loss!r} is for many classes at once; choose one for −1/+1 "
+            f"loss = {short(loss)} is for many classes at once; choose one for −1/+1 "
             "labels, such as 'hinge' or 'logistic'"
         )
     binary = binary_problems(problem, given)

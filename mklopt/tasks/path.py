@@ -18,6 +18,7 @@ from ..reference.c_zero import zero_point
 from ..run.loop import solve
 from ..run.result import Result
 from ..util.arrays import Array, real_array
+from ..util.checks import check_function, check_whole, real_number, short
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +142,7 @@ def path(
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"path takes a Problem first, got {type(problem).__name__}")
+    check_function(callback, "callback")
     values, start = _grid(problem, points, span) if Cs is None else (_checked(Cs), None)
     shape = np.asarray(problem.C) / np.max(problem.costs)
     results: list[Result] = []
@@ -155,8 +157,9 @@ def path(
 
 def _grid(problem: Problem, points: int, span: float) -> tuple[Array, Any]:
     """C_zero and above, and the solution there: no weights, and an α that shows it."""
-    if not points >= 2 or not span > 1:
-        raise ValueError(f"points = {points}, span = {span}; give at least 2, and > 1")
+    check_whole(points, "points", 2)
+    if not 1 < real_number(span, "span") < np.inf:
+        raise ValueError(f"span = {short(span)}; give a number > 1")
     t, alpha = zero_point(problem)
     if not 0 < t < np.inf:
         why = "no C gives zero weights" if t == 0 else "w = 0 is optimal for every C"

@@ -32,6 +32,7 @@ from ..run.result import Result
 from ..run.trace import COLUMNS
 from ..solvers import find
 from ..solvers.base import Unsupported
+from ..util.checks import check_flag, check_list
 from ..util.tables import as_text, plain_table
 from .race_figure import draw, save
 
@@ -298,8 +299,12 @@ def race(
     >>> found.save("figures/race")                                 # doctest: +SKIP
     """
     named = _named(problems)
-    if isinstance(solvers, str) or not list(solvers):
+    solvers = check_list(solvers, "solvers", "a list of names such as ['analytic']")
+    if not solvers:
         raise ValueError("solvers: give a list of names, such as ['analytic', 'auto']")
+    seeds = check_list(seeds, "seeds", "a list of whole numbers")
+    if reference is not None:
+        check_flag(reference, "reference")
     runs: list[Run] = []
     intervals, left_out = {}, {}
     for name, problem in named.items():
@@ -312,7 +317,7 @@ def race(
                 continue
             # Not timed, so that everything is compiled afterwards.
             solve(_alone(problem), solver, tol=1e-3, max_iter=3, time_limit=10.0)
-            for seed in seeds if method.draws else list(seeds)[:1]:
+            for seed in seeds if method.draws else seeds[:1]:
                 how = {"tol": tol, "time_limit": time_limit, "seed": seed}
                 mine.append(_run(name, problem, solver, how))
         if mine:
@@ -326,12 +331,14 @@ def race(
 def _named(problems: Any) -> dict[str, Problem]:
     if isinstance(problems, Problem):
         return {"problem": problems}
+    expected = "a Problem, a list of them, or a dict by name"
     if isinstance(problems, Mapping):
         found = {str(name): problem for name, problem in problems.items()}
     else:
-        found = {f"problem {i}": problem for i, problem in enumerate(problems)}
+        given = check_list(problems, "problems", expected)
+        found = {f"problem {i}": problem for i, problem in enumerate(given)}
     if not found or not all(isinstance(p, Problem) for p in found.values()):
-        raise ValueError("race takes a Problem, a list of them, or a dict by name")
+        raise ValueError(f"race takes {expected}")
     return found
 
 

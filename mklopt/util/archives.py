@@ -6,6 +6,7 @@ too large: nothing in a file is ever run, and a small file cannot ask for much m
 
 import io
 import json
+import math
 import os
 import zipfile
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, finite_matrix, real_array
+from .checks import check_path, short
 from .files import write_whole
 
 Path = str | os.PathLike[str]
@@ -25,6 +27,7 @@ def read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
 
     FileNotFoundError where there is no file, ValueError with the reason for any other.
     """
+    check_path(path)
     try:
         with open(path, "rb") as file:
             _check_size(file, max_bytes)
@@ -41,13 +44,37 @@ def read_arrays(path: Path, max_bytes: int) -> dict[str, Array]:
 
 
 def _check_size(file: Any, max_bytes: int) -> None:
-    parts = zipfile.ZipFile(file).infolist()
+    archive = zipfile.ZipFile(file)
+    parts = archive.infolist()
     size = sum(part.file_size for part in parts)
     if len(parts) > MAX_ARRAYS or size > max_bytes:
         raise ValueError(
             f"unpacked it would take {size} bytes; at most {max_bytes} are allowed"
         )
+    for part in parts:
+        if part.filename.endswith(".npy"):
+            _check_shape(archive, part)
     file.seek(0)
+
+
+def _check_shape(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    """Refuse an array whose header states another size than the array has."""
+    with archive.open(part) as file:
+        headers = np.lib.format
+        first = headers.read_magic(file) == (1, 0)
+        read = headers.read_array_header_1_0 if first else headers.read_array_header_2_0
+        shape, _, dtype = read(file)
+        stated = file.tell() + math.prod(shape) * dtype.itemsize
+    if stated != part.file_size and not dtype.hasobject:  # pickles are refused later
+        raise ValueError(
+            f"the header of {part.filename[:40]} states the shape {short(shape)}, "
+            "which does not fit its size"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.split("\n")[0][:200]
 
 
 # ---- a user's own data ---------------------------------------------------------------
@@ -102,6 +129,7 @@ def write_archive(path: Path, arrays: dict[str, Array], about: dict) -> None:
 
 def read_archive(path: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays and the description that write_archive wrote, checked."""
+    check_path(path)
     try:
         arrays = read_arrays(path, os.path.getsize(path))  # it does not compress
         about = json.loads(arrays.pop("about.json").tobytes())

@@ -25,11 +25,14 @@ def finite_matrix(given: Any, name: str, rows: int | None = None) -> Array:
     return found
 
 
-def whole_number(given: Any, name: str, least: int) -> int:
-    """given as an int, or a ValueError unless it is a whole number ≥ least."""
-    if not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} is {given!r}; give a whole number from {least} on")
-    return int(given)
+def labels_array(given: Any) -> Array:
+    """Labels as a new array of any type; what is no list of labels is refused."""
+    if hasattr(given, "toarray") or isinstance(given, np.ma.MaskedArray):
+        return real_array(given, "y", "one label per sample")
+    try:
+        return np.array(given)
+    except (TypeError, ValueError):
+        raise ValueError("y must be one label per sample, got ragged rows") from None
 
 
 def real_array(given: Any, name: str, expected: str) -> Array:
@@ -49,6 +52,8 @@ def real_array(given: Any, name: str, expected: str) -> Array:
     if array.dtype.kind == "O":
         try:
             array = array.astype(float)
+        except OverflowError:
+            raise ValueError(f"{problem}, got a number that is too large") from None
         except (TypeError, ValueError):
             raise ValueError(f"{problem}, got {type(given).__name__}") from None
     if array.dtype.kind not in "fiub":

@@ -12,9 +12,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from .checks import check_path
+
 
 def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> None:
     """Replace the file at this path by content; missing folders are made."""
+    check_path(path)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, scratch = tempfile.mkstemp(dir=target.parent, prefix=".writing-")
@@ -25,9 +28,11 @@ def write_whole(path: str | os.PathLike[str], content: bytes | memoryview) -> No
             os.fsync(file.fileno())
         os.chmod(scratch, 0o644)  # mkstemp makes private files
         os.replace(scratch, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(scratch)
+        if isinstance(error, OSError) and error.errno:
+            error.filename = str(target)  # a full disk does not say where
         raise
 
 

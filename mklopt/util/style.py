@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import stdtrit
 
+from .checks import check_path
+
 FOLDER = Path(os.environ.get("MKLOPT_FIGURES", "figures-out"))
 STYLE = Path(__file__).with_name("mklopt.mplstyle")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555")
@@ -135,6 +137,7 @@ def done(figure: Any, path: str | os.PathLike | None = None) -> Any:
     import matplotlib.pyplot as plt
 
     if path is not None:
+        check_path(path)
         target = Path(path)
         kinds = (target.suffix,) if target.suffix else KINDS
         write(figure, target.with_suffix(""), kinds)

@@ -48,7 +48,7 @@ def test_a_plain_array_of_kernels_is_wrapped():
         (dict(y=np.array(list("abcdef"))), "map labels to numbers"),
         (dict(C=0.0), "C must be positive"),
         (dict(C=-1.0), "C must be positive"),
-        (dict(C=np.nan), "not a real number"),
+        (dict(C=np.nan), "give a real number"),
         (dict(C=np.ones(4)), "one per sample"),
         (dict(loss="hing"), "loss = 'hing' is not known; choose one of"),
         (dict(formulation="lp"), "is not a formulation"),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from mklopt.certificates.checker import check
 from mklopt.cli import main
 from mklopt.formulations import formulations, losses_by_name
 from mklopt.run.trace import COLUMNS, Trace
-from mklopt.solvers import solvers
+from mklopt.solvers import Iterate, solvers
+from tests.faults import all_end, enlarge, full_disk, small_disk, workers
 
 TINY = ("--solver", "hessian", "--loss", "hinge", "--formulation", "BlockL1")
 SMALL = ("--solver", "hessian", "--data", "small")
@@ -202,3 +204,103 @@ def test_interrupted_it_reports_what_is_there(tmp_path):
     assert "Traceback" not in said and "still to be done" in said
     assert "runs are still to be done" in (tmp_path / "summary.md").read_text("utf-8")
     assert all(json.loads(line)["holds"] for line in lines(tmp_path))
+
+
+# ---- faults of the machine: no verdict on a solver -------------------------------
+
+
+def test_a_full_disk_is_no_verdict(tmp_path):
+    """Files of at most so many bytes: point, certificate, row or page is cut short."""
+    pytest.importorskip("joblib")  # which writes a file when it is imported
+    arguments = (*TINY, "--data", "small", "--out", str(tmp_path))
+    stopped = 0
+    for most in (0, 100, 1_000, 2_000, 4_000, 6_000, 10_000, 20_000):
+        with full_disk(most):
+            done = CliRunner().invoke(main, ["certify", "--jobs", "1", *arguments])
+        assert isinstance(done.exception, SystemExit | None), done.exception
+        assert "FAILS" not in done.output and "Traceback" not in done.output
+        stopped += "File too large" in " ".join(done.output.split())
+        assert done.exit_code in (1, 2) or lines(tmp_path)
+        assert all(json.loads(line)["holds"] for line in lines(tmp_path))
+    assert stopped >= 4
+    assert "1 of 1 verdicts hold" in certify(*arguments)
+    assert len(lines(tmp_path)) == 1
+
+
+def test_a_full_disk_stops_workers_and_the_rest_is_run_later(tmp_path):
+    disk, few = tmp_path / "disk", (*SMALL, "--loss", "hinge")
+    with small_disk(disk, "60k"):
+        first, _ = started(disk, *few, jobs=2).communicate(timeout=120)
+        assert "No space left on device" in first and "Traceback" not in first
+        assert "FAILS" not in first
+        kept = lines(disk)
+        enlarge(disk, "200m")
+        process = started(disk, *few)
+        said, _ = process.communicate(timeout=120)
+        total = len({json.loads(line)["id"] for line in lines(disk)})
+        assert process.returncode == 0 and f"{total} of {total} verdicts hold" in said
+        assert len(kept) < total and lines(disk)[: len(kept)] == kept
+        verified = CliRunner().invoke(main, ["verify", str(disk)])
+        assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_too_little_memory_is_no_verdict(tmp_path, monkeypatch, inside):
+    """Real requests for memory that is not there, in the job or inside a solver."""
+    arguments = (*TINY, "--data", "small", "--out", str(tmp_path))
+    real = certification.solve
+
+    def greedy(*_, **__):
+        return np.empty((10**7, 10**7))
+
+    def greedy_inside(problem, name, **how):
+        how |= {"callback": None, "tol": 0.0}
+        return real(problem, replace(solvers()[name], steps=later), **how)
+
+    def later(problem):
+        yield Iterate(np.zeros(problem.shape), weights=np.ones(problem.grams.M))
+        greedy()
+
+    monkeypatch.setattr(certification, "solve", greedy_inside if inside else greedy)
+    said = " ".join(certify(*arguments, code=1).split())
+    assert "not judged: hessian on small" in said and "out of memory" in said
+    assert not lines(tmp_path) and "FAILS" not in said
+    monkeypatch.undo()
+    assert "1 of 1 verdicts hold" in certify(*arguments)
+
+
+def test_without_a_reference_nothing_is_judged(tmp_path, monkeypatch):
+    def broken(problem):
+        raise RuntimeError("the interior-point method gave up")
+
+    monkeypatch.setattr(certification.STORE, "load", broken)
+    arguments = (*TINY, "--data", "small", "--out", str(tmp_path))
+    said = " ".join(certify(*arguments, code=1).split())
+    assert "it has no reference (the interior-point method gave up)" in said
+    assert not lines(tmp_path)
+
+
+def test_a_killed_worker_is_no_verdict(tmp_path):
+    process = started(tmp_path, *SMALL, jobs=2)
+    wait_for(process, tmp_path, 2)
+    os.kill(max(workers(process.pid)), signal.SIGKILL)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1 and "a worker process was killed" in said
+    assert "Traceback" not in said and "FAILS" not in said
+    assert all(json.loads(line)["holds"] for line in lines(tmp_path))
+
+
+@pytest.mark.parametrize("how, rows", [(signal.SIGKILL, 0), (signal.SIGTERM, 1)])
+def test_a_killed_job_leaves_no_workers(tmp_path, how, rows):
+    """Neither workers that have just been started, nor busy ones."""
+    process = started(tmp_path, *SMALL, jobs=2)
+    until = time.monotonic() + 60
+    while len(workers(process.pid)) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    wait_for(process, tmp_path, rows)
+    left = workers(process.pid)
+    assert len(left) >= 2
+    process.send_signal(how)
+    process.wait(20)
+    assert all_end(left)
+    process.communicate()

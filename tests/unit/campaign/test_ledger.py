@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 from dataclasses import asdict, replace
 
 import pytest
 
 from mklopt.campaign.ledger import Ledger, Row
 from mklopt.util.files import checksum
+from tests.faults import full_disk
 
 ROW = Row(
     id="a1", code="c", cell="small-x", solver="analytic", formulation="LpNorm(p=2)",
@@ -98,3 +100,49 @@ def test_another_file_is_not_taken_for_a_torn_row(tmp_path):
     with pytest.raises(ValueError, match=r"line 1 of .* is not a row"):
         Ledger(path)
     assert path.read_bytes() == b"my diary"
+
+
+# ---- faults ---------------------------------------------------------------------
+
+
+def test_two_writers_after_a_torn_row_lose_none(tmp_path):
+    path = written(tmp_path, ROW)
+    path.write_bytes(path.read_bytes() + OTHER.line()[:100])
+    one, two = Ledger(path), Ledger(path)
+    for ledger, name in ((one, "c"), (two, "d"), (one, "e")):
+        ledger.append(replace(ROW, id=name))
+    assert list(Ledger(path).rows) == ["a1", "c", "d", "e"]
+
+
+def _write_rows(path, who: str) -> None:
+    ledger = Ledger(path)
+    for k in range(30):
+        ledger.append(replace(ROW, id=f"{who}{k}"))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads
+def test_three_processes_write_at_the_same_time(tmp_path):
+    path = written(tmp_path, ROW)
+    path.write_bytes(path.read_bytes() + OTHER.line()[:-1])
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_write_rows, args=(path, w)) for w in "xyz"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(20)
+        assert writer.exitcode == 0
+    assert set(Ledger(path).rows) == {
+        "a1",
+        *(f"{w}{k}" for w in "xyz" for k in range(30)),
+    }
+
+
+def test_a_row_cut_by_a_full_disk_is_cut_off_by_the_same_ledger(tmp_path):
+    path = written(tmp_path, ROW)
+    ledger, size = Ledger(path), path.stat().st_size
+    for room in (0, 1, 100):
+        with full_disk(size + room), pytest.raises(OSError):
+            ledger.append(OTHER)
+        assert path.stat().st_size == size + room  # it really was cut
+    ledger.append(OTHER)
+    assert path.read_bytes() == ROW.line() + OTHER.line()

@@ -232,3 +232,17 @@ def test_remembered_products_give_the_same_bounds_for_fewer_passes():
     assert problem.grams.passes == before
     assert again.primal == pytest.approx(first.primal, rel=1e-13)
     assert again.dual == pytest.approx(first.dual, rel=1e-13)
+
+
+def test_points_cannot_be_changed_under_their_bounds():
+    """lower and upper are computed on first use, from these arrays."""
+    problem = random_problem(4, formulation=LpNorm(2.0))
+    weights, B = np.ones(3), np.zeros((3, len(problem.y)))
+    one = certify(problem, 0.1 * problem.y, weights)
+    two = certify(problem, 0.1 * problem.y, coefficients=B)
+    found = (one.alpha, one.weights, one.norms, one.shift, two.coefficients)
+    for array in (*found, problem.y, problem.costs):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 7.0
+    weights[0] = B[0, 0] = 2.0  # those that were given stay the caller's
+    assert np.all(one.weights == 1.0) and one.lower <= one.upper

@@ -177,3 +177,21 @@ def test_points_are_those_of_the_enclosure(tmp_path):
 def test_the_stretch_is_written():
     found = solved().certificate
     assert portable._primal(found, 1.5)["stretch"] == 1.5
+
+
+def test_saving_a_certificate_does_not_change_the_problem(tmp_path):
+    """The proof takes δ > 0; results that were saved before and after are read."""
+    K = np.ones((1, 30, 30)) * np.linspace(1, 2, 30) * np.linspace(1, 2, 30)[:, None]
+    y = np.tile([1.0, -1.0], 15)
+    problem, fresh = (mklopt.Problem(K, y, "hinge", BlockL1()) for _ in range(2))
+    result = mklopt.solve(problem)
+    result.save(tmp_path / "before.npz")
+    result.save_certificate(tmp_path / "proof.cert")
+    result.save(tmp_path / "after.npz")
+    proved = check((tmp_path / "proof.cert").read_bytes())
+    assert proved["shift"] > 0 and not problem.grams.shift.any()
+    assert proved["problem"] == with_proof(fresh).digest() != problem.digest()
+    assert problem.digest() == fresh.digest() and not problem.grams.proof
+    for name in ("before", "after"):
+        again = mklopt.Result.load(tmp_path / f"{name}.npz", fresh)
+        assert again.certificate.primal == result.certificate.primal

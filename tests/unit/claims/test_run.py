@@ -11,6 +11,7 @@ import pytest
 
 from mklopt.claims.items import Scale
 from mklopt.claims.run import Outcome, perform
+from tests.faults import all_end, full_disk, workers
 
 
 def outcome(**how) -> Outcome:
@@ -77,6 +78,40 @@ def test_a_run_that_is_killed_goes_on(tmp_path, write, run):
     run(key)
     assert (tmp_path / "mark").read_text() == "x"
     assert (tmp_path / "papers" / key / "README.md").exists()
+
+
+def paper_process(folder, key: str, jobs: int = 2) -> subprocess.Popen[str]:
+    """`run_papers` on a toy paper in a process of its own."""
+    code = (
+        "import pathlib, mklopt.claims.items as p, mklopt.claims.run as r\n"
+        "from mklopt.cli.words import usage_errors\n"
+        f"p.ROOT = r.ROOT = pathlib.Path({str(folder)!r})\n"
+        f"with usage_errors(): r.run_papers([{key!r}], 'tiny', jobs={jobs})\n"
+    )
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen([sys.executable, "-c", code], cwd=folder, **how)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_leaves_no_workers(tmp_path, write, how):
+    process = paper_process(tmp_path, write("left2026", pause=60.0))
+    until = time.monotonic() + 60
+    while len(left := workers(process.pid)) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(left) >= 2
+    process.send_signal(how)
+    process.wait(20)
+    assert all_end(left)
+    process.communicate()
+
+
+def test_a_full_disk_stops_the_run_and_refutes_nothing(toy, run, tmp_path):
+    pytest.importorskip("joblib")  # which writes a file when it is imported
+    for most in (0, 50):
+        with full_disk(most), pytest.raises(OSError, match="too large"):
+            run(toy)
+        assert not (tmp_path / "papers" / toy / "README.md").exists()
+    assert "2 confirmed" in run(toy)[1]
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(

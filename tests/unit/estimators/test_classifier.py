@@ -106,7 +106,7 @@ def test_a_joint_loss_by_its_own_name_takes_two_classes_as_well():
         ({"formulation": "vskl"}, "'vskl' cannot be read: .*groups"),
         ({"formulation": "group_lasso", "p": 2}, "has no parameter p"),
         ({"loss": "hing"}, "loss = 'hing' is not known; choose one of"),
-        ({"multi_class": "both"}, "choose 'joint' or 'ovr'"),
+        ({"multi_class": "both"}, "choose one of joint, ovr"),
         ({"normalize": "trace"}, "'trace' is not known"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 
@@ -254,3 +257,63 @@ def test_roots_of_diagonals_are_rounded_upwards():
         for row, r in zip(factor, above):
             exact = sum((Fraction(float(x)) ** 2 for x in row), Fraction(0))
             assert Fraction(float(r)) ** 2 >= exact
+
+
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Threads take turns after a microsecond: races show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_four_threads_share_a_stack(storage, hasty_threads):
+    """No operation raises, and every product is the one that was asked for."""
+    grams = STORAGES[storage](kernels(M=4, n=6))
+    part, alone = grams.subset([0, 2]), grams.apart()
+    vectors = rng.normal(size=(7, 6)).round(2)
+    weights = rng.uniform(size=(7, 4))
+    quads = [alone.quad(a).copy() for a in vectors]
+    sums = [alone.combine(w).copy() for w in weights]
+
+    def work(seed: int) -> None:
+        for k in np.random.default_rng(seed).integers(7, size=400):
+            np.testing.assert_allclose(grams.quad(vectors[k]), quads[k])
+            np.testing.assert_allclose(part.quad(vectors[k]), quads[k][[0, 2]])
+            np.testing.assert_allclose(grams.combine(weights[k]), sums[k])
+            if k == 0:
+                grams.forget()
+            grams.matvec(vectors[k])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+
+
+def test_what_is_called_read_only_is():
+    L = rng.normal(size=(2, 8, 3))
+    by_factors, whole = GramStack.from_factors(L), GramStack(kernels(), storage="full")
+    assert by_factors.factors is not None
+    arrays = [
+        *by_factors.factors, *by_factors.content(), by_factors.diag(), by_factors.shift,
+        by_factors.dense(), by_factors.quad(np.ones(8)), whole.dense(), whole.diag(),
+        whole.combine(np.ones(3)), whole.subset([1]).combine(np.ones(1)),
+        whole.subset([1]).quad(np.ones(8)), by_factors.subset([1]).factors[0],
+    ]  # fmt: skip
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+    np.testing.assert_array_equal(by_factors.factors, L)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_read_only_arguments_are_taken(storage):
+    grams = STORAGES[storage](kernels())
+    arrays = (np.ones(8), np.ones((8, 2)), np.ones((3, 8)), np.eye(8))
+    for array in arrays:
+        array.flags.writeable = False
+    for A in arrays[:2]:
+        assert grams.matvec(A).shape == (3, *A.shape) and len(grams.quad(A)) == 3
+    assert grams.apply(arrays[2]).shape == (3, 8) and len(grams.against(arrays[3])) == 3
+    assert grams.combine(arrays[0][:3]).shape == (8, 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 
 import numpy as np
@@ -53,6 +54,42 @@ def test_an_archive_of_many_parts_or_of_none_is_refused(tmp_path):
         read_arrays(tmp_path / "notes.npz", 10**6)
     with pytest.raises(FileNotFoundError):
         read_arrays(tmp_path / "none.npz", 10**6)
+
+
+def stated(shape: str, values: np.ndarray) -> bytes:
+    """An array in NumPy's format, with a header that states this shape."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text))
+    return head + text + values.tobytes()
+
+
+def test_a_header_with_a_wrong_shape_is_refused(tmp_path):
+    """Smaller shapes would lose numbers, larger ones ask for memory."""
+    path = tmp_path / "a.npz"
+    huge = "9" * 25
+    for shape in ("(3,)", "(2,)", "(4,)", "(0,)", "()", "(-3,)", "(-1, -3)", "(True,)",
+                  "(1.5,)", "('a',)", "3", "None", f"({huge},)", f"({huge}, 0)",
+                  "(1000000000,)", "(3, 3)"):  # fmt: skip
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("y.npy", stated(shape, Y))
+        if shape == "(3,)":
+            assert np.array_equal(read_arrays(path, 10**6)["y"], Y)
+            continue
+        with pytest.raises(ValueError) as caught:
+            read_arrays(path, 10**6)
+        assert 10 < len(str(caught.value)) < 200 and "\n" not in str(caught.value)
+        assert "allocate" not in str(caught.value)
+
+
+def test_a_number_is_not_a_file(tmp_path):
+    """The number 1 is the standard output, and would be closed."""
+    uses = {read_arrays: (10,), read_archive: ("x",), write_archive: ({}, {})}
+    odd: tuple = (0, 1, True, None, b"a.npz", 1.5, [], "")
+    for wrong in odd:
+        for use, more in uses.items():
+            with pytest.raises(ValueError, match="give the name of a file as text"):
+                use(wrong, *more)  # type: ignore[operator]
 
 
 def test_labels_come_with_features_or_kernels(save):

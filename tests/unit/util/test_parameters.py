@@ -16,7 +16,8 @@ from mklopt.formulations import LpNorm, formulations, losses_by_name
 from mklopt.formulations import gallery as G
 from mklopt.gmkl import regularizers as R
 from mklopt.kernels.functions import Gaussian, Power
-from mklopt.util.parameters import Parameters, plain, real_number, real_numbers, shown
+from mklopt.util.checks import plain, real_number, short
+from mklopt.util.parameters import Parameters, real_numbers
 
 TYPES: tuple[Any, ...] = (
     np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint64, Fraction,
@@ -98,7 +99,7 @@ def test_numbers_of_any_shape_are_read():
     with pytest.raises(ValueError, match="masked"):
         real_numbers(np.ma.array([1.0, 2.0], mask=[0, 1]), "E", "numbers")
     assert np.isinf(real_numbers(np.array([np.longdouble("1e4000")]), "E", "numbers"))
-    assert shown("x" * 100).endswith("…") and len(shown("x" * 100)) <= 60
+    assert short("x" * 100).endswith("…") and len(short("x" * 100)) <= 60
 
 
 def test_a_check_of_the_class_finds_converted_numbers():

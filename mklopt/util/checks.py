@@ -1,0 +1,103 @@
+"""Checks of plain arguments that users pass: one sentence says what was expected."""
+
+import math
+import numbers
+import os
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+FLOAT_MAX = float(np.finfo(float).max)
+MOST = 60  # characters of a value in a message
+
+
+def short(value: Any) -> str:
+    """A value as a message shows it: on one line, and not long."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python does not print integers of thousands of digits
+        text = f"a very large {type(value).__name__}"
+    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+
+
+def too_large(value: Any) -> bool:
+    """Whether a number is finite and beyond float64, as 10**400 is."""
+    return bool(FLOAT_MAX < abs(value) < math.inf)
+
+
+def check_choice(value: Any, name: str, known: Iterable[str]) -> None:
+    """Refuse what is not one of these words."""
+    known = list(known)
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} = {short(value)}; choose one of {', '.join(known)}")
+
+
+def check_flag(value: Any, name: str) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} = {short(value)}; pass True or False")
+
+
+def check_function(value: Any, name: str) -> None:
+    """Refuse what is neither a function nor None."""
+    if value is not None and not callable(value):
+        raise ValueError(f"{name} = {short(value)}; give a function, or None")
+
+
+def check_list(value: Any, name: str, expected: str) -> list:
+    """The items of a list, a tuple or another collection, but not of a text."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ValueError(f"{name} = {short(value)}; give {expected}")
+    try:
+        return list(value)
+    except TypeError:  # sparse matrices and arrays of no dimension are not lists
+        raise ValueError(f"{name} = {short(value)}; give {expected}") from None
+
+
+def plain(value: Any) -> Any:
+    """A Python number for one of NumPy, of `fractions` or of `decimal`; in tuples, too.
+
+    Anything else is returned as it is.
+    """
+    if type(value) is tuple:
+        return tuple(map(plain, value))
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, np.longdouble | Fraction | Decimal):
+        try:
+            return float(value)
+        except (OverflowError, ValueError):  # a signaling NaN is a ValueError
+            return np.nan
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def real_number(
+    given: Any, name: str, expected: str = "a real number that float64 can hold"
+) -> float:
+    """One number as a float; infinite is one, NaN, bool, text and complex are not."""
+    value = plain(given)
+    numeric = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    try:
+        found = float(value) if numeric else math.nan
+    except OverflowError:
+        found = math.inf
+    if math.isnan(found) or (math.isinf(found) and found != given):
+        raise ValueError(f"{name} = {short(given)}; give {expected}")
+    return found
+
+
+def check_whole(value: Any, name: str, least: int, most: int = 2**31) -> int:
+    """A whole number of at least `least`."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise ValueError(f"{name} = {short(value)}; give a whole number ≥ {least}")
+    return int(value)
+
+
+def check_path(path: Any) -> None:
+    """Refuse what does not name a file: a number would be taken for an open one."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise ValueError(f"path = {short(path)}; give the name of a file as text")

@@ -1,0 +1,89 @@
+"""Checks of plain arguments: what is right passes, all else gets one sentence."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from mklopt.util.checks import (
+    check_choice,
+    check_flag,
+    check_function,
+    check_list,
+    check_path,
+    check_whole,
+    real_number,
+    short,
+    too_large,
+)
+
+ODD = (
+    None, 10**400, 10**5000, math.nan, 1j, "abc", b"x", object(), [1], {"a": 1}, int,
+    np.ones(3), np.ones((2, 2)), np.zeros(0), scipy.sparse.eye(2), 1.5,
+)  # fmt: skip
+
+
+def test_values_are_shown_on_one_short_line():
+    for value in (*ODD, np.full((9, 9), np.nan), "a\nb", [10**400] * 9):
+        assert 0 < len(short(value)) <= 60 and "\n" not in short(value)
+    assert short("lp") == "'lp'" and short(10**5000) == "a very large int"
+
+
+def refused(check, *arguments) -> list[str]:
+    """The sentences about odd values, of a check that must refuse them."""
+    found = []
+    for value in ODD:
+        with pytest.raises(ValueError) as caught:
+            check(value, *arguments)
+        found.append(str(caught.value))
+    assert all("\n" not in said and len(said) < 200 for said in found)
+    return found
+
+
+def test_words_and_flags():
+    check_choice("b", "which", ("a", "b"))
+    assert refused(check_choice, "which", ("a", "b"))[0].endswith("choose one of a, b")
+    check_flag(True, "on")
+    check_flag(np.False_, "on")
+    assert refused(check_flag, "on")[0] == "on = None; pass True or False"
+
+
+def test_functions_and_lists():
+    check_function(None, "f")
+    check_function(print, "f")
+    with pytest.raises(ValueError, match="f = 3; give a function, or None"):
+        check_function(3, "f")
+    assert check_list((1, 2), "a", "numbers") == [1, 2]
+    assert check_list(iter([1]), "a", "numbers") == [1]
+    for wrong in (None, 3, "ab", b"ab", np.array(1.0), scipy.sparse.eye(2)):
+        with pytest.raises(ValueError, match=r"a = .*; give numbers"):
+            check_list(wrong, "a", "numbers")
+
+
+def test_numbers():
+    for value in (2, 2.0, np.float32(2), np.int64(2), Fraction(4, 2)):
+        assert real_number(value, "x") == 2.0
+    assert real_number(math.inf, "x") == math.inf
+    assert check_whole(np.int8(3), "n", 1) == check_whole(3, "n", 3) == 3
+    for wrong in (True, math.nan, "1", None, np.ones(1), 1j, 10**400, -(10**400)):
+        with pytest.raises(ValueError, match=r"x = .*; give a number$"):
+            real_number(wrong, "x", "a number")
+    for wrong in (True, 0, 2.0, 10**400, "1", None):
+        with pytest.raises(ValueError, match=r"n = .*; give a whole number ≥ 1"):
+            check_whole(wrong, "n", 1)
+    assert too_large(10**400) and too_large(-(10**400))
+    assert not too_large(1e308) and not too_large(math.inf) and not too_large(3)
+
+
+def test_paths():
+    check_path("a")
+    check_path(Path("a"))
+    odd: tuple = (0, 1, True, None, b"a", "", [], 1.5)
+    for wrong in odd:
+        with pytest.raises(ValueError, match="give the name of a file as text"):
+            check_path(wrong)
