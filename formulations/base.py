@@ -36,6 +36,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ..util.arrays import NotFinite
 from ..util.moved import old_name
 from .derive.closed_forms import ClosedForms
 from .derive.declaration import Keyed
@@ -523,7 +524,7 @@ def _guarded(name: str, method: Callable) -> Callable:
     def checked(self: Formulation, point: Array, *step: Any) -> Any:
         point = np.asarray(point, float)
         if point.ndim != 1 or np.any(np.isnan(point)):
-            raise ValueError(f"{name} takes a vector of M numbers, got {point!r}")
+            raise NotFinite(f"{name} takes a vector of M numbers, got {point!r}")
         if name in ("value", "weights") and np.any(point < 0):
             raise ValueError(f"{name} takes block norms u ≥ 0, got {point!r}")
         if step and not np.all(np.asarray(step[0]) > 0):

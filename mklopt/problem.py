@@ -5,6 +5,7 @@ min over w, b    Σ_i C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ_
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -180,6 +181,24 @@ class Problem:
 
         Stored references and certificate files name their problem by it.
         """
+        return self._hash(lambda parameters: parameters)
+
+    def is_named(self, digest: Any) -> bool:
+        """Whether this is the digest of the problem.
+
+        Parameters
+        ----------
+        digest : str
+            Version 0.1 wrote parameters that were given as integers as integers; a
+            digest of its files is known, too.
+
+        Returns
+        -------
+        bool
+        """
+        return digest == self.digest() or digest == self._hash(_whole_as_integers)
+
+    def _hash(self, written: Callable[[Any], Any]) -> str:
         h = hashlib.sha256()
         grams = self.grams
         h.update(json.dumps(["mklopt problem 1", grams.M, grams.n, self.bias]).encode())
@@ -189,8 +208,18 @@ class Problem:
         for array in (grams.shift, self.y, self.costs):
             h.update(np.ascontiguousarray(array, "<f8").tobytes())
         for part in (self.loss, self.formulation):
-            h.update(json.dumps(describe(part, self), default=_no_digest).encode())
+            said = written(describe(part, self))
+            h.update(json.dumps(said, default=_no_digest).encode())
         return h.hexdigest()
+
+
+def _whole_as_integers(said: Any) -> Any:
+    if isinstance(said, dict):
+        return {name: _whole_as_integers(value) for name, value in said.items()}
+    if isinstance(said, list | tuple):
+        return [_whole_as_integers(value) for value in said]
+    whole = isinstance(said, float) and said.is_integer()
+    return int(said) if whole else said
 
 
 def _no_digest(value: Any) -> Any:

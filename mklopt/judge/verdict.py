@@ -89,8 +89,7 @@ def _bound_faults(found: Certificate, reference: Any, tol: float) -> Iterator[st
         yield "the primal value is farther above the reference than its gap allows"
     if found.dual < reference.lower - gap - slack:
         yield "the dual value is farther below the reference than its gap allows"
-    try:
-        if found.lower > reference.upper or found.upper < reference.lower:
-            yield "its interval and the reference interval do not meet"
-    except ValueError as error:  # weak duality fails
-        yield str(error)
+    if found.enclosure.reason:
+        yield found.enclosure.reason
+    if found.lower > reference.upper or found.upper < reference.lower:
+        yield "its interval and the reference interval do not meet"

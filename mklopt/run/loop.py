@@ -279,6 +279,7 @@ def solve(
     >>> result.weights, result.relative_gap  # doctest: +SKIP
     """
     _check_limits(problem, tol, max_iter, time_limit)
+    tol = float(tol)  # a float32 cannot be written to a file
     check_function(callback, "callback")
     check_flag(verbose, "verbose")
     check_whole(seed, "seed", 0, 2**64)

@@ -182,7 +182,7 @@ class Result:
         if not isinstance(problem, Problem):
             raise ValueError(f"load takes a Problem, got {type(problem).__name__}")
         arrays, about = read_archive(path, "result")
-        if about.get("problem") != problem.digest():
+        if not problem.is_named(about.get("problem")):
             raise ValueError(
                 f"{path} is the result of another problem: kernels, labels, loss, "
                 "formulation, C or bias differ"

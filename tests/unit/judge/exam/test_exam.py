@@ -325,22 +325,13 @@ def test_a_solver_cannot_promise_too_little(folder):
     assert not found.passed and {row.tol for row in found.rows} == {1e-2}
 
 
-COEFFICIENTS = pytest.mark.xfail(reason="its best point has no weights of its own")
-AS_FUNCTIONS = [
-    pytest.param(name, marks=COEFFICIENTS)
-    if name in ("obscure", "silp", "spicy")
-    else name
-    for name in solvers()
-]
-
-
-@pytest.mark.parametrize("name", AS_FUNCTIONS)
+@pytest.mark.parametrize("name", solvers())
 def test_our_solvers_pass_as_functions(name):
     """(weights, dual) of a result is all that is needed to certify it."""
 
     def wrapped(problem):
         found = mklopt.solve(problem, name, tol=promised(problem) / 2, time_limit=9)
-        return point(found)
+        return found.weights, found.dual
 
     def promised(problem):
         return min(solvers()[name].promise(problem), 1e-2)
@@ -349,15 +340,6 @@ def test_our_solvers_pass_as_functions(name):
     questions = [replace(q, tol=promised(q.problem)) for q in made[:3]]
     rows, _ = examine(wrapped, questions)
     assert rows and all(row.passed for row in rows), rows
-
-
-def point(result):
-    """Until `result.weights` is the certified point."""
-    found = result.certificate
-    weights = found.weights
-    if weights is None:
-        weights = result.problem.formulation.weights(found.norms)
-    return weights, found.alpha
 
 
 @pytest.mark.full
@@ -415,7 +397,8 @@ def test_a_report_tells_where_it_failed_what_was_asked_and_the_seed():
     def packed_wrong(problem):
         if problem.loss.name != "hinge" or problem.formulation.name != "LpNorm":
             raise NotImplementedError
-        weights, dual = point(mklopt.solve(problem, "analytic", tol=1e-8))
+        found = mklopt.solve(problem, "analytic", tol=1e-8)
+        weights, dual = found.weights, found.dual
         return (2 * weights if facts(problem)["storage"] == "packed" else weights), dual
 
     found = check_solver(packed_wrong, quick=True, grades=["fresh"], seed=11)
