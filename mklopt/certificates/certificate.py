@@ -259,6 +259,7 @@ def _certified(
     primal, bias = primal_at(problem, f, u)
     points = (alpha, shrink, weights, coefficients, bias)
     found = _judged(problem, primal, bound, *points, products=(KA, KB))
+    u.flags.writeable = False
     vars(found)["norms"] = u
     return found
 

@@ -41,8 +41,9 @@ class KernelFamily:
     """
 
     def __init__(self, matrices: Any):
-        stack = matrices if isinstance(matrices, GramStack) else GramStack(matrices)
-        self.stack, self.M, self.n = stack, stack.M, stack.n
+        if not isinstance(matrices, GramStack):
+            matrices = GramStack.of_symmetric(matrices)  # distances are no kernels
+        self.stack, self.M, self.n = matrices, matrices.M, matrices.n
 
     def entries(self, S: Array) -> Array:
         """f(S).

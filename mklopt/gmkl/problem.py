@@ -133,7 +133,7 @@ class KernelFamilyProblem:
         Problem
         """
         K = np.asarray(self.family.combine(d))
-        return self.shell.with_(grams=GramStack(K[None]))
+        return self.shell.with_(grams=GramStack.of_symmetric(K[None]))
 
     def as_problem(self) -> Problem:
         """The convex Problem with the same d, for sums with r(d) = wΣd or (w/2)‖d‖_p².

@@ -97,6 +97,24 @@ class GramStack:
         self.forget()
 
     @classmethod
+    def of_symmetric(cls, matrices: Any) -> GramStack:
+        """A stack of symmetric matrices that need not be kernels, such as distances.
+
+        Parameters
+        ----------
+        matrices : array (M, n, n), or list of (n, n) arrays
+
+        Returns
+        -------
+        GramStack
+            Packed, in float64. Certificates need kernels: do not solve with it.
+        """
+        store = _stored(matrices, "packed", np.dtype(float))
+        stack = cls.__new__(cls)
+        stack._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
+        return stack
+
+    @classmethod
     def from_factors(cls, factors: Sequence[Array]) -> GramStack:
         """The stack of K_m = L_m L_mᵀ: the factors are the data.
 

@@ -26,6 +26,7 @@ from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
+from ..util.arrays import NotFinite
 from ..util.checks import check_flag, check_function, check_whole, short, too_large
 from .point import certified_again, meets, rounding_forbids
 from .progress import progress
@@ -37,7 +38,7 @@ PATIENCE = 200  # certified iterates, or half of all if these are more, in which
 PROGRESS = 0.999  # … the gap must fall to this part of its value
 GROWTH = 1.25  # stochastic solvers: the ratio of the numbers of two certified iterates
 ACTIVE_SHARE = 1e-6  # of the largest weight: a kernel with more is active
-NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, DerivationError)  # errors
+NUMERICAL = (NotFinite, OverflowError, np.linalg.LinAlgError, DerivationError)
 EXTRA = 0.25  # more iterates, at most, until weights meet tol where coefficients do …
 EXTRA_AT_LEAST = 5  # … or this many; they are tried …
 RETRY = 0.3  # … when the gap has fallen to this part of its value at the last try
@@ -68,6 +69,17 @@ class Best:
         if self.primal.primal < self.dual.dual:  # crossed by rounding: proves nothing
             return math.inf if self.single is None else self.single.relative_gap
         return relative(self.primal.primal - self.dual.dual, self.primal.primal)
+
+    def point(self, tol: float) -> Certificate | None:
+        """The best single iterate if it is good enough, or the two best points.
+
+        None if there is no iterate.
+        """
+        single, primal, dual = self.single, self.primal, self.dual
+        if single is None or primal is None or dual is None:
+            return None
+        enough = single.relative_gap <= max(tol, 1.001 * self.gap)
+        return single if enough else primal.best_of(dual)
 
 
 class Run:
@@ -198,18 +210,12 @@ class Run:
         return Result(self.problem, *said, final, self.trace, self.choice)
 
     def _best_point(self) -> Certificate:
-        """The best point, certified again.
-
-        It is the best single iterate if that is good enough; else the best primal and
-        the best dual point together.
-        """
-        single, primal, dual = self.best.single, self.best.primal, self.best.dual
-        if single is None or primal is None or dual is None:
+        """The best point, certified again."""
+        found = self.best.point(self.tol)
+        if found is None:
             nothing = np.zeros(self.problem.grams.M)
             return certify(self.problem, np.zeros(self.problem.shape), nothing)
-        if single.relative_gap <= max(self.tol, 1.001 * self.best.gap):
-            return certified_again(single, self.tol)
-        return certified_again(primal.best_of(dual), self.tol)
+        return certified_again(found, self.tol)
 
 
 def _why_rounding(found: Certificate) -> str:

@@ -77,7 +77,7 @@ def test_second_order_steps_converge_at_once_near_the_solution():
     """From a gap of 1e-3 HessianMKL needs two or three steps to 1e-9."""
     p = problem(LpNorm(1.0), C=10.0)
     found = solve(p, "hessian", tol=1e-9)
-    assert found.relative_gap <= 1e-11
+    assert found.converged
     late = np.sum(found.trace.gap < 1e-3)
     assert late <= 5
     assert len(found.trace) < 0.5 * len(solve(p, "simple", tol=1e-4).trace)
@@ -100,7 +100,7 @@ def test_acceleration_saves_iterates():
 def test_newton_in_the_weights_is_of_second_order(formulation):
     """From a gap below 1e-3 on, each step squares it, up to a constant."""
     found = solve(problem(formulation, C=10.0), "analytic", tol=1e-11)
-    assert found.converged
+    assert found.relative_gap <= 1e-11  # rounding errors are about as large
     late = found.trace.gap[found.trace.gap < 1e-3]
     assert len(late) <= 4
 

@@ -126,7 +126,7 @@ def silent() -> Problem:
 def test_gamma_is_1_for_a_group_that_is_not_used_if_q_is_1():
     """At q = 1 γ_j = 1 is optimal with D_j = 0 and w_j = 0: neither ⇔ nor "iff"."""
     o = at(silent(), [1.0, 0.5, 0.5])
-    assert o.D[0] <= 1e-20 * o.D[1]
+    assert o.D[0] <= 1e-14 * o.D[1]  # (Σα)², up to the rounding of its sum
     np.testing.assert_allclose(1 / o.theta, 1.0)
     found = solve(silent(), "mirror", tol=1e-8)
     assert found.certificate.norms[0] <= 1e-6 * np.max(found.certificate.norms)

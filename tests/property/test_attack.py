@@ -150,7 +150,7 @@ def planted(monkeypatch, wrong) -> tuple[set[str], float]:
     import mklopt.certificates.certificate as certificate
 
     right = certificate.enclose
-    monkeypatch.setattr(certificate, "enclose", lambda c: wrong(right(c)))
+    monkeypatch.setattr(certificate, "enclose", lambda *a: wrong(right(*a)))
     kinds: set[str] = set()
     cases, seen = [draw(SEED, index) for index in range(25)], 0
     cases = [c for c in cases if not c.extreme and c.n < 13 and c.action == "solve"]

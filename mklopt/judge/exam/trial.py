@@ -33,7 +33,7 @@ import numpy as np
 import mklopt
 from mklopt.judge.exam.answer import Answer, Candidate, pack
 from mklopt.problem import Problem, describe
-from mklopt.run.loop import solve
+from mklopt.run.loop import Best, solve
 from mklopt.solvers import Iterate, Solver, solvers
 
 try:
@@ -179,7 +179,7 @@ def _called(function: Callable, problem: Problem, tol: float, limit: float) -> A
 def _in_the_loop(solver: Solver, problem: Problem, tol: float, limit: float) -> Answer:
     """The one loop, with every iterate looked at as it comes."""
     seen: deque[Iterate] = deque(maxlen=MAX_EARLIER + 1)
-    best: list[tuple[float, Candidate]] = []
+    best, given = Best(), Candidate(None)
 
     @wraps(solver.steps)
     def steps(*arguments: Any, **options: Any) -> Any:
@@ -191,21 +191,23 @@ def _in_the_loop(solver: Solver, problem: Problem, tol: float, limit: float) -> 
                 certificate = yield seen[-1]
 
     def look(certificate: Any, trace: Any) -> None:
-        if not best or certificate.relative_gap < best[0][0]:
-            best[:] = [(certificate.relative_gap, _as_given(seen[-1]))]
+        nonlocal given
+        best.offer(certificate)
+        if best.single is certificate:
+            given = _as_given(seen[-1])
 
     watched = replace(solver, steps=steps)
     limits: Any = {"tol": tol, "time_limit": limit}
     result = solve(problem, watched, callback=look, **limits)
-    if not best:
+    made = best.point(tol)  # of its own iterates: the result may have better weights
+    if made is None:
         raise BadAnswer("it ended without a single iterate")
-    final = result.certificate
     return Answer(
         "raised" if result.status == "failed" else result.status,
         result.message,
-        best[0][1],
+        given,
         _as_given(seen[-1]),
-        Candidate(final.alpha, final.weights, final.coefficients),
+        Candidate(made.alpha, made.weights, made.coefficients),
         tuple(result.trace.gap),
         [np.array(i.weights, float) for i in seen if i.weights is not None][:-1],
     )

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ...util.arrays import NotFinite
 from ...util.compiled import compiled
 from .linear import jittered_cholesky
 from .machine import Array, Machine
@@ -184,7 +185,7 @@ class SmoothMachine(Machine):
             system = R[:, None] * self.K * R + np.eye(len(R))
             self._factor = jittered_cholesky(system)
             if self._factor is None:
-                raise ArithmeticError("the kernel is too far from ⪰ 0") from None
+                raise NotFinite("the kernel is too far from ⪰ 0") from None
 
     def _plain(self, force: Array) -> Array:
         """P force, without the condition of the bias."""

@@ -370,7 +370,7 @@ def test_it_survives_pickling():
         ),
         (lambda: LazyStack(1e200 * X, kernels.polynomials(1)).quad(Y), "NaN or inf"),
         (lambda: kernels.function(RBF), "k = 'rbf'; give a function"),
-        (lambda: list(FAMILY.fit(X).cross_blocks(X, size=0)), "size is 0"),
+        (lambda: list(FAMILY.fit(X).cross_blocks(X, size=0)), "size = 0"),
     ],
 )
 def test_wrong_requests_get_one_clear_sentence(attempt, words):

@@ -307,7 +307,7 @@ def test_an_unbounded_dual_has_no_lipschitz_constant():
         ([[0, 1], [1, 2]], 2.0, "share no kernel"),
         ([range(19)], 2.0, "list every kernel 0 to 19"),
         ([range(20)], 0.5, r"q = 0.5 is not a number in \[1.0, inf\]"),
-        ([range(20)], float("nan"), "q = nan is not a number"),
+        ([range(20)], float("nan"), "q = nan; give a real number"),
         ([[]], 2.0, "non-empty"),
     ],
 )

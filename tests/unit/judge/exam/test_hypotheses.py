@@ -10,6 +10,7 @@ import pytest
 from mklopt import GramStack
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
 from mklopt.formulations.losses import residual
+from mklopt.judge.exam import diagnosis
 from mklopt.judge.exam import hypotheses as h
 from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import Case, svm_dual
@@ -33,8 +34,8 @@ def case(dual: Any, weights: Any, problem: Any = PROBLEM, **answer: Any) -> Case
 
 
 def best(hypothesis: Any, failure: Case) -> h.Explanation:
-    """The explanation that certifies most; it must explain the failure."""
-    found = min(hypothesis(failure), key=lambda e: e.error)
+    """The explanation that certifies most, as a diagnosis ranks them."""
+    found = max(hypothesis(failure), key=lambda e: diagnosis._decades(e, failure))
     assert found.error <= failure.explained < failure.error, found
     return found
 

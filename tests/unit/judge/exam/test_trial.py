@@ -68,7 +68,7 @@ def test_of_iterates_the_best_the_last_and_the_weights_before_are_kept():
 
     weights, dual = right(PROBLEM)
     answer = attempt(wanders)
-    assert answer.ended == "finished" and len(answer.gaps) == 8
+    assert answer.ended in ("finished", "converged") and len(answer.gaps) == 8
     np.testing.assert_allclose(answer.last.dual, 0.7 * dual)
     np.testing.assert_allclose(answer.last.weights, 1.7 * weights)
     scales = [float(np.median(w / weights)) for w in answer.earlier]

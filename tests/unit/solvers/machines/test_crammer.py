@@ -225,7 +225,8 @@ def test_a_right_answer_at_the_edge(name, bias):
     K, y, formulation, C = EDGES[name]
     p = Problem(GramStack(K), y, "multiclass_hinge", formulation, C, bias)
     result = solve(p, "analytic", tol=1e-6, time_limit=15)
-    assert result.converged, result
+    assert result.converged or result.status == "rounding", result
+    assert result.relative_gap <= 1e-6
     assert result.certificate.lower <= result.certificate.upper
 
 
