@@ -99,6 +99,11 @@ def zero_point(problem: Problem) -> tuple[float, Array]:
             return 0.0, np.zeros(problem.shape)
         alpha = _best_of_face(problem, f, corner)
     v = problem.grams.norms(alpha)
+    if not np.all(np.isfinite(v)):
+        raise ValueError(
+            f"{problem!r} has no C_zero to start from: ‖α‖_K leaves the range of "
+            "float64; rescale kernels, C or y towards 1"
+        )
     t = largest_scale(problem.formulation, v)
     return t, alpha * (t if np.isfinite(t) else 1.0)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ERROR_MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
+DERIVED = 1e-8  # relative and absolute error of derived operators
 LEAST = 2.0**-250  # its fourth power, and with it all of Ω and Ω*, does not underflow
 UNBOUNDED = (
     "the {} bound is infinite at this point, or leaves the range of float64; certify "
@@ -206,6 +207,7 @@ def _lower(
     problem: Problem, alpha: Array, v: Array, shrink: float
 ) -> tuple[float, float]:
     """Lower bound of the dual value at s·α, and s: `shrink`, or less if Ω* needs it."""
+    v = v if problem.formulation.exact else v * (1 + DERIVED)  # where Ω* is finite
     top = largest_scale(problem, _raised(v, v))
     s = min(shrink, top if top == 1 else top * (1 - 16 * U))
     value = -finite(lambda: -_value_below(problem, alpha, v, s)) if s else -math.inf
@@ -286,4 +288,4 @@ def _loss_rounding(loss: Loss, values: Array, size: Array) -> Array:
 
 def _absolute_error(formulation: Formulation) -> float:
     """What is added to the relative error of Ω and Ω*: the tolerance of a solver."""
-    return 0.0 if formulation.exact else 1e-8
+    return 0.0 if formulation.exact else DERIVED

@@ -22,13 +22,11 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify, relative
-from ..formulations.derive.epigraph import DerivationError
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
-from ..util.arrays import NotFinite
 from ..util.checks import check_flag, check_function, check_whole, short, too_large
-from .point import certified_again, meets, rounding_forbids
+from .point import NUMERICAL, certified_again, meets, rounding_forbids
 from .progress import progress
 from .result import Result
 from .trace import Trace
@@ -38,7 +36,6 @@ PATIENCE = 200  # certified iterates, or half of all if these are more, in which
 PROGRESS = 0.999  # … the gap must fall to this part of its value
 GROWTH = 1.25  # stochastic solvers: the ratio of the numbers of two certified iterates
 ACTIVE_SHARE = 1e-6  # of the largest weight: a kernel with more is active
-NUMERICAL = (NotFinite, OverflowError, np.linalg.LinAlgError, DerivationError)
 EXTRA = 0.25  # more iterates, at most, until weights meet tol where coefficients do …
 EXTRA_AT_LEAST = 5  # … or this many; they are tried …
 RETRY = 0.3  # … when the gap has fallen to this part of its value at the last try

@@ -10,13 +10,17 @@ They agree at the optimum. The one with the smallest primal value is certified, 
 returned if its gap is small enough. Otherwise the coefficients are returned.
 """
 
+import contextlib
 from collections.abc import Iterator
 
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify, primal_at
+from ..formulations.derive.epigraph import DerivationError
+from ..util.arrays import NotFinite
 
 Array = np.ndarray
+NUMERICAL = (NotFinite, OverflowError, np.linalg.LinAlgError, DerivationError)
 
 
 def certified_again(found: Certificate, tol: float) -> Certificate:
@@ -68,7 +72,9 @@ def _rules(found: Certificate, v: Array) -> Iterator[Array]:
     rules = [lambda: formulation.weights(u), lambda: u / v]
     if "smooth_dual" in formulation.traits:
         rules.append(lambda: formulation.dual_weights(v))
+    yield np.zeros(len(v))
     for rule in rules:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), contextlib.suppress(*NUMERICAL):
             theta = rule()
-        yield np.where(np.isfinite(theta), theta, 0.0)  # an unused kernel may have none
+            # An unused kernel may have no finite weight.
+            yield np.where(np.isfinite(theta), theta, 0.0)

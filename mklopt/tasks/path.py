@@ -147,7 +147,8 @@ def path(
     shape = np.asarray(problem.C) / np.max(problem.costs)
     results: list[Result] = []
     for C in values:
-        start = solve(problem.with_(C=C * shape), solver, start=start, **options)
+        costs = np.maximum(C * shape, np.nextafter(0.0, 1.0))  # > 0 after rounding
+        start = solve(problem.with_(C=costs), solver, start=start, **options)
         results.append(start)
         asked = callback is not None and callback(start)
         if asked or start.status == "interrupted":

@@ -223,6 +223,18 @@ QUICK = 8  # so many of them, the first ones, are asked in a quick exam
 MEDIUM = Situation("n from 150", (150, 200), (2, 3), (-1, 0.5))
 
 
+def with_other_kernels(problem: Problem, rng: Rng) -> Problem:
+    """All else alike, but samples change their kernels: no answer can be reused."""
+    order, grams = rng.permutation(problem.grams.n), problem.grams
+    if grams.factors is not None:
+        return problem.with_(grams=GramStack.from_factors(
+            [L[order] for L in grams.factors]
+        ))  # fmt: skip
+    K = grams.dense()[:, order][:, :, order]
+    kind = {"storage": grams.storage, "dtype": str(grams.dtype)}
+    return problem.with_(grams=GramStack(K, **kind))
+
+
 # ---- parameters --------------------------------------------------------------
 
 

@@ -27,7 +27,16 @@ from ...problem import Problem, loss_from
 from ...reference.graded_problems import GRADED, GRADES, Graded
 from ...solvers import Solver
 from ...util.tables import shown
-from .fresh import MEDIUM, NO_BIAS, QUICK, SITUATIONS, Rng, Situation, varied
+from .fresh import (
+    MEDIUM,
+    NO_BIAS,
+    QUICK,
+    SITUATIONS,
+    Rng,
+    Situation,
+    varied,
+    with_other_kernels,
+)
 from .trial import name_of
 
 DEFAULT_TOL = 1e-6
@@ -332,6 +341,9 @@ class Maker:
                 break
             usual = False
         self.add(FRESH, situation.name, found, claim)
+        if found is not None and situation.name == SITUATIONS[0].name:
+            other = with_other_kernels(found, rng)
+            self.add(FRESH, "same labels, other kernels", other, claim)
 
 
 def _draw_fresh(make: Maker, claims: list[Claim], rng: Rng, quick: bool) -> None:

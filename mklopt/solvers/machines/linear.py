@@ -57,7 +57,7 @@ def jittered_cholesky(A: Array, jitters: tuple[float, ...] = JITTERS) -> Any:
         shifted[np.diag_indices_from(shifted)] += jitter * size
         try:
             return scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True)
-        except np.linalg.LinAlgError:
+        except ValueError:  # LinAlgError is one; so is what SciPy says of NaN
             continue
     return None
 
