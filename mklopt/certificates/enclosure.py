@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 ERROR_MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
 DERIVED = 1e-8  # relative and absolute error of derived operators
+DERIVED_DOMAIN = 1e-7  # relative error of the domain of a derived Ω*
 LEAST = 2.0**-250  # its fourth power, and with it all of Ω and Ω*, does not underflow
 UNBOUNDED = (
     "the {} bound is infinite at this point, or leaves the range of float64; certify "
@@ -207,8 +208,8 @@ def _lower(
     problem: Problem, alpha: Array, v: Array, shrink: float
 ) -> tuple[float, float]:
     """Lower bound of the dual value at s·α, and s: `shrink`, or less if Ω* needs it."""
-    v = v if problem.formulation.exact else v * (1 + DERIVED)  # where Ω* is finite
-    top = largest_scale(problem, _raised(v, v))
+    room = 1.0 if problem.formulation.exact else 1 + DERIVED_DOMAIN
+    top = largest_scale(problem, _raised(v, v) * room)
     s = min(shrink, top if top == 1 else top * (1 - 16 * U))
     value = -finite(lambda: -_value_below(problem, alpha, v, s)) if s else -math.inf
     if value > -math.inf:
