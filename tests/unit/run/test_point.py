@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, certify, solve
+from mklopt import C_zero, GramStack, Problem, certify, solve
 from mklopt.formulations import VSKL, BlockL1, Composite, GroupLasso, LpNorm
 from mklopt.run.point import certified_again, meets, rounding_forbids, weights_near
 from mklopt.solvers import solvers
@@ -88,3 +88,14 @@ def test_what_is_returned_is_what_is_certified(name):
         np.testing.assert_array_equal(again.alpha, found.dual)
         np.testing.assert_array_equal(again.bias, found.bias)
     assert tried
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+@pytest.mark.parametrize("name", ["auto", "active", "spicy"])
+def test_below_C_zero_all_weights_are_zero(name, loss):
+    one = problem(GroupLasso(), loss)
+    below = one.with_(C=0.9 * C_zero(one))
+    found = solve(below, name)
+    assert found.converged and not np.any(found.weights)
+    above = solve(one.with_(C=1.5 * C_zero(one)), name)
+    assert above.converged and 0 < np.count_nonzero(above.weights) < 6
