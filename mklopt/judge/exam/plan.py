@@ -355,7 +355,7 @@ def _draw_fresh(make: Maker, claims: list[Claim], rng: Rng, quick: bool) -> None
     for k, situation in enumerate(asked):
         make.fresh(situation, main, rng, usual=k % 2 == 0)
     varying = next((claim for claim in claims if claim.kind.family), main)
-    for _ in range(1 if quick else MORE_PARAMETERS):
+    for _ in range(3 if quick else MORE_PARAMETERS):
         make.fresh(_one_of(telling, rng), varying, rng)
     for claim in _spread(others, main.loss, rng, 6 if quick else MAX_PAIRS):
         make.fresh(_one_of(telling, rng), claim, rng)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mklopt
-from mklopt import Problem
+from mklopt import GramStack, Problem
 from mklopt.formulations import VSKL, LpNorm
 from mklopt.judge.exam import exam
 from mklopt.judge.exam.exam import examine
@@ -21,6 +21,7 @@ from mklopt.judge.exam.fresh import (
     STORAGES,
     facts,
     varied,
+    with_other_kernels,
 )
 from mklopt.judge.exam.plan import plan
 from mklopt.problem import loss_from
@@ -294,3 +295,23 @@ def test_a_right_solver_passes_and_may_refuse(asked):
     rows, refused = examine(picky, questions)
     assert all(row.passed for row in rows) and len(rows) >= QUICK
     assert len(refused) >= 5 and all("(refused)" in words for words in refused)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_other_kernels_leave_all_else_alike(storage):
+    L = np.random.default_rng(0).normal(size=(3, 12, 4))
+    if storage == "factors":
+        grams = GramStack.from_factors(L)
+    else:
+        K = L @ L.transpose(0, 2, 1) + 0.1 * np.eye(12)
+        dtype = "float32" if storage == "float32" else "float64"
+        grams = GramStack(K, storage="full" if storage == "full" else "packed",
+                          dtype=dtype)  # fmt: skip
+    one = Problem(grams, np.tile([1.0, -1.0], 6), "hinge", LpNorm(1.5), C=2.0)
+    other = with_other_kernels(one, np.random.default_rng(1))
+    assert (other.grams.storage, other.grams.dtype) == (grams.storage, grams.dtype)
+    assert np.array_equal(other.y, one.y) and other.formulation == one.formulation
+    theta = np.ones(3)
+    before, after = (np.linalg.eigvalsh(p.grams.combine(theta)) for p in (one, other))
+    np.testing.assert_allclose(before, after, rtol=1e-5, atol=1e-5)
+    assert not np.allclose(one.grams.combine(theta), other.grams.combine(theta))

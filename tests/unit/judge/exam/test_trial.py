@@ -78,6 +78,20 @@ def test_of_iterates_the_best_the_last_and_the_weights_before_are_kept():
     assert gap(answer.given) == pytest.approx(min(gaps)) and min(gaps) < gaps[-1]
 
 
+def test_answers_that_change_later_are_found():
+    buffer = np.zeros(PROBLEM.grams.M)
+
+    def careless(problem):
+        buffer[:] += 1.0
+        return buffer, np.zeros(problem.shape)
+
+    assert attempt(careless).ended == "returned"
+    answer = attempt(careless)
+    assert answer.ended == "bad answer" and "has changed" in answer.words
+    assert attempt(lambda p: tuple(a.copy() for a in careless(p))).ended != "returned"
+    assert attempt(lambda p: tuple(a.copy() for a in careless(p))).ended == "returned"
+
+
 def test_functions_in_an_iterate_are_called_once():
     calls = []
 
