@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from mpmath import mpf
 
-from mklopt import GramStack, Problem, certify
+from mklopt import GramStack, Problem, certify, formulation
 from mklopt.certificates.enclosure import (
     _Products,
     _stretched,
@@ -264,6 +266,8 @@ def test_bounds_are_true_over_the_whole_range_of_float64(part):
 class OneKernel(GroupLasso):
     """The group lasso of one kernel, which is not rounded."""
 
+    exact: ClassVar[bool] = True
+
     def rounding(self, M):
         return 0.0
 
@@ -271,6 +275,8 @@ class OneKernel(GroupLasso):
 @dataclass(frozen=True)
 class LessOne(OneKernel):
     """Ω(u) = u − 1."""
+
+    exact: ClassVar[bool] = True
 
     def conjugate(self, v):
         return 1.0 if v[0] <= 1 else INF
@@ -444,3 +450,24 @@ def test_squares_of_tiny_norms_are_not_lost_under_huge_parameters():
     zero = np.zeros((2, 1))
     above = _value_above(problem, zero, zero, np.array([1e-170]))
     assert above >= omega(problem.formulation, [mpf(1e-170)])
+
+
+def test_derived_operators_have_an_absolute_error():
+    """A solver's tolerance does not shrink with the problem."""
+    mine = formulation(lambda u: cp.sum_squares(u))
+    found = certify(small(mine, C=1e-12), np.array([1e-13, -1e-13]), [1.0])
+    assert found.upper >= found.primal + 0.9e-8
+    assert found.lower <= found.dual - 0.9e-8
+    twin = certify(small(BlockPower(2.0), C=1e-12), found.alpha, [1.0])
+    assert twin.upper - twin.lower < 1e-11
+
+
+def test_the_dual_point_is_inside_a_derived_domain():
+    """‖v‖ ≤ 1 as a solver sees it lets norms pass that are above 1."""
+    mine = formulation(lambda u: cp.norm(u, 2))
+    grams = GramStack(np.stack([np.eye(2), np.eye(2)]))
+    problem = Problem(grams, np.array([1.0, -1.0]), "hinge", mine, C=10.0)
+    for above in (0.0, 1e-10, 1e-9, 3e-9, 1e-8, 1.3e-8, 3e-8, 1e-6, 1e-3):
+        alpha = 0.5 * (1 + above) * problem.y  # the norm of v is 1 + above
+        found = certify(problem, alpha, np.ones(2)).enclosure
+        assert found.shrink * (1 + above) <= 1 and found.shrink > 1 - 2e-6 - above
