@@ -288,7 +288,7 @@ def _circulation(flow: Array) -> Array:
     """
     k = len(flow)
     scale = np.zeros(k)  # logarithms
-    for _ in range(1000):
+    for _ in range(100):
         before = scale.copy()
         for j in range(k):
             weights = flow * np.exp(scale[:, None] - scale[None, :])
@@ -298,7 +298,8 @@ def _circulation(flow: Array) -> Array:
                 flow[j] = flow[:, j] = 0.0  # a dead end carries no circulation
                 continue
             scale[j] += 0.5 * np.log(gets / gives)
-        if np.max(np.abs(scale - before)) < 1e-15:
+        rounding = 1e-15 * (1 + np.max(np.abs(scale)))
+        if np.max(np.abs(scale - before)) < rounding:
             break
     factors = np.where(flow > 0, np.exp(scale[:, None] - scale[None, :]), 0.0)
     top = np.max(factors, initial=0.0)

@@ -34,6 +34,7 @@ from .linear import bordered
 from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend
 
 WORTHWHILE = 0.1  # a sample moves if it gains at least this part of the largest gain
+BALANCING = 5000  # moves that take as long as it takes to restore Σα = 0
 POSITIVE_MASS = 1e-13  # relative to C; a smaller mass is rounding
 STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves of one sample
 EPS = 2.0**-52
@@ -73,6 +74,7 @@ class Ascent:
         self.problem, self.C = problem, np.array(problem.costs)
         self.fixed, self.b = problem.loss.margins(problem.y), np.zeros(problem.shape[1])
         self.turn, self.patient = max(5 * len(K), 1000), problem.bias
+        self.overhead = BALANCING if problem.bias else 0
         self.domain = problem.loss.domain(problem.y)
         alpha = np.zeros(problem.shape) if start is None else np.array(start)
         self.place(self.domain.restore(alpha, self.C, False))

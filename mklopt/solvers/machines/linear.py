@@ -36,7 +36,7 @@ def bordered(
     if factor is None:
         return None
     known = right if border is None else np.column_stack([right, border])
-    found = scipy.linalg.cho_solve(factor, known)
+    found = scipy.linalg.cho_solve(factor, known, check_finite=False)
     if not np.all(np.isfinite(found)):
         return None
     if border is None:

@@ -115,6 +115,7 @@ class Ascent(Protocol):
     """Cheap moves on the dual of the inner problem, and Newton steps between them."""
 
     turn: int  # moves between two Newton steps
+    overhead: int  # moves that take as long as all else in a turn
     patient: bool  # whether it continues after a turn without a move
 
     def climb(self, tol: float, most: int) -> tuple[int, float]:
@@ -138,7 +139,7 @@ def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
     while True:
         most = min(budget - moves, ascent.turn)
         done, gap = ascent.climb(tol, most)
-        moves += done
+        moves += done + ascent.overhead
         if cost > done and gap > 0.9 * best:  # an expensive Newton step gained little
             pause = 2
         idle = 0 if gap < 0.99 * best else idle + 1

@@ -77,7 +77,7 @@ def solve(
 class SMO:
     """Moves of SMO with one kernel matrix, in place."""
 
-    patient = False
+    patient, overhead = False, 0
 
     def __init__(self, K: Array, dual: Quadratic, bias: bool, alpha: Array):
         self.K, self.dual = np.ascontiguousarray(K), dual

@@ -70,7 +70,7 @@ def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
 def _clean(theta: Array, oracle: Oracle | Orthant) -> Array:
     """θ with tiny weights set to 0; the weights of every simplex sum to 1."""
     if oracle.owner is None:
-        return np.where(theta < ZERO_WEIGHT * np.max(theta), 0.0, theta)
+        return np.where(theta < ZERO_WEIGHT * np.max(theta, initial=0.0), 0.0, theta)
     theta = theta / oracle.sums(theta)[oracle.owner]
     theta = np.where(theta < ZERO_WEIGHT, 0.0, theta)
     return np.asarray(theta / oracle.sums(theta)[oracle.owner])

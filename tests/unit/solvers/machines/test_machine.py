@@ -127,7 +127,7 @@ def test_free_coordinates_are_a_basis_of_the_moves():
 class Steps:
     """An ascent whose gap halves with every move, or every Newton step of cost 5."""
 
-    turn, patient, noise = 10, False, 0.0
+    turn, overhead, patient, noise = 10, 0, False, 0.0
 
     def __init__(self, stuck=False, useless=False):
         self.gap, self.stuck, self.useless, self.newtons = 1.0, stuck, useless, 0
