@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -26,6 +27,13 @@ from tests.property.attack.problems import CLASSES, PARAMETERS, draw
 SEED = 21
 A_FEW = range(80)  # about 25 s
 CHUNK, CHUNKS = 100, 104  # about 20 s each; 10,400 problems
+
+
+@pytest.fixture(autouse=True)
+def many_digits() -> Iterator[None]:
+    """Other tests that use mpmath have another precision."""
+    with mpmath.workprec(exact.PRECISION):
+        yield
 
 
 def check(seed: int, first: int, last: int) -> None:

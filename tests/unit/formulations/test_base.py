@@ -109,7 +109,7 @@ def test_classes_with_parameters_must_be_dataclasses():
     with pytest.raises(ValueError, match="cannot be hashed"):
         Problem(GRAMS, Y, formulation=Weighted(np.ones(6)))
     found = reference.solve(Problem(GRAMS, Y, formulation=Weighted(1.0)))
-    assert 0 <= found.relative_gap <= 1e-7
+    assert 0 <= found.relative_gap <= 3e-7  # the domain of Ω* is derived, to 1e-7
 
 
 def test_closed_forms_mind_their_domain():
