@@ -35,6 +35,7 @@ _HOME = {  # public names, and the module that each lives in
     "race": "tasks.race",
     "solve": "run.loop",
     "solver": "solvers",
+    "threads": "util.threads",
     "variational": "formulations",
 }
 _ROOMS = {  # public modules

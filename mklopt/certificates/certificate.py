@@ -26,6 +26,7 @@ from scipy.optimize import minimize_scalar
 from ..problem import Problem
 from ..util.arrays import NotFinite, real_array
 from ..util.rounding import U, interval
+from ..util.threads import with_blas_alone
 from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
 
 Array = np.ndarray
@@ -176,6 +177,7 @@ def relative(difference: float, value: float) -> float:
     return difference / abs(value) if finite else math.inf
 
 
+@with_blas_alone
 def certify(
     problem: Problem,
     dual: Array,

@@ -15,11 +15,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
-from threadpoolctl import threadpool_limits
 
 from ..data.datasets import DataNotFound
 from ..util import style
 from ..util.files import write_whole
+from ..util.threads import blas_alone
 from ..util.workers import ending_with_us, losses_reported
 from . import items
 from .items import Claim, Figure, Item, Outcome, Paper, Scale
@@ -35,7 +35,7 @@ def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
     begun = time.perf_counter()
     outcome = Outcome(key, type(item).__name__.lower(), name)
     try:
-        with threadpool_limits(1):  # sums of several threads have other last bits
+        with blas_alone():  # sums of several threads have other last bits
             outcome = _performed(item, scale, results, outcome)
     except DataNotFound as reason:
         outcome = replace(outcome, missing=str(reason.args[0]))

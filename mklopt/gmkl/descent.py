@@ -21,6 +21,7 @@ from ..certificates.certificate import certify
 from ..solvers.steps.spectral_descent import Point, descend
 from ..util.arrays import Array, real_array
 from ..util.checks import check_choice, short, too_large
+from ..util.threads import with_blas_alone
 from .problem import Envelope, KernelFamilyProblem, nonnegative
 
 PAPER_TOL = 0.04  # the projected gradient at which the paper stops
@@ -130,6 +131,7 @@ class FamilyResult:
         )
 
 
+@with_blas_alone
 def solve(
     problem: KernelFamilyProblem,
     solver: str = "spg",

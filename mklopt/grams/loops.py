@@ -11,7 +11,8 @@ from numba import njit, uint64
 from ..util.compiled import compiled
 
 ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
-CHUNK = 2048  # numbers of each of four kernels that stay in the first cache
+TOGETHER = 4  # kernels that `combine` and `dots` read at a time
+CHUNK = 2048  # numbers of each of these kernels that stay in the first cache
 CACHED_LENGTH = 1500  # numbers: two vectors of this length fit in the first cache
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 

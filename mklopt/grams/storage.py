@@ -5,9 +5,9 @@
     Factors     K_m = L_m L_mᵀ with L_m side by side in one (n, R) array
 
 Every operation takes `index`, the numbers of the kernels it concerns, so that a subset
-of a stack needs no copy. On all kernels in float64 it is one BLAS call, otherwise a
-loop of loops.py at the same speed. Results are float64 for every storage. What the
-operations compute is documented in stack.py, under the same names.
+of a stack needs no copy. The loops of loops.py run on all threads. Results are float64
+for every storage. What the operations compute is documented in stack.py, under the same
+names.
 
 Rounding. `chain(n)` is the length k for which the error of an entry of `matvec` is at
 most γ_k |K||A|.
@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ..util.compiled import spread
+from ..util.threads import spread
 from . import loops
-from .loops import COLUMNS, ROWS
+from .loops import CHUNK, COLUMNS, ROWS, TOGETHER
 
 Array = np.ndarray
 REMEMBERED = 4  # results of each operation that a stack keeps
@@ -60,7 +60,7 @@ class Triangles:
         return self.P.shape[1] * self.P.itemsize / (8 * self.n**2)
 
     def whole(self, index: Array) -> bool:
-        """All kernels in float64: then a product is one call of BLAS."""
+        """Whether these are all kernels, in order, and in float64."""
         return len(index) == len(self.P) and self.P.dtype == float and in_order(index)
 
     def store(self, m: int, K: Array) -> tuple[float, float, float, float]:
@@ -79,11 +79,9 @@ class Triangles:
     def combine(self, index: Array, theta: Array) -> Array:
         """Σ θ_m K_m."""
         flat = np.empty(self.P.shape[1]) if self.full else _scratch(self.P.shape[1])
-        if self.whole(index):
-            np.matmul(theta, self.P, out=flat)
-        else:
-            count, work = len(flat), len(flat) * len(index)
-            spread(loops.combine, self.P, index, theta, flat, count=count, work=work)
+        arguments = (self.P, index, theta, flat)
+        work = len(flat) * len(index)
+        spread(loops.combine, *arguments, count=len(flat), work=work, unit=CHUNK)
         return self._square(flat)
 
     def _square(self, flat: Array) -> Array:
@@ -111,11 +109,9 @@ class Triangles:
         return self._against(index, w)
 
     def _against(self, index: Array, w: Array) -> Array:
-        if self.whole(index):
-            return np.asarray(self.P @ w)
         out = np.empty(len(index))
-        work = len(w) * len(index)
-        spread(loops.dots, self.P, index, w, out, count=len(index), work=work)
+        arguments, work = (self.P, index, w, out), len(w) * len(index)
+        spread(loops.dots, *arguments, count=len(index), work=work, unit=TOGETHER)
         return out
 
     def matvec(self, index: Array, A: Array) -> Array:

@@ -13,7 +13,8 @@ none of this. Four rows and four features at a time keep most of its speed.
 import numpy as np
 from numba import boolean, float64, int64, njit, types
 
-from ..util.compiled import READ_ONLY, compiled, spread
+from ..util.compiled import READ_ONLY, compiled
+from ..util.threads import spread
 
 Array = np.ndarray
 STRIP = 128  # columns of Z that stay in the cache while all rows of A are read

@@ -44,7 +44,7 @@ import numpy as np
 
 from ..grams.stack import GramStack
 from ..util.checks import short
-from ..util.compiled import spread
+from ..util.threads import spread
 from .family import Family, function
 from .fitted import FittedKernels
 from .functions import Kernel
@@ -270,7 +270,7 @@ class Tiles:
         step = self.direction = -self.direction
 
         def walk(first: int, last: int) -> None:
-            for part in range(first, last)[::step]:
+            for part in range(parts)[::step][first:last]:
                 for i, j in self.grid[part::parts][::step]:
                     visit(part, i, j)
 

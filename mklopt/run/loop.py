@@ -26,6 +26,7 @@ from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
 from ..util.checks import check_flag, check_function, check_whole, short, too_large
+from ..util.threads import with_blas_alone
 from .point import NUMERICAL, certified_again, meets, rounding_forbids
 from .progress import progress
 from .result import Result
@@ -222,6 +223,7 @@ def _why_rounding(found: Certificate) -> str:
     )
 
 
+@with_blas_alone
 def solve(
     problem: Problem,
     solver: str | Solver = "auto",

@@ -33,6 +33,7 @@ from ..formulations.block_norm import BlockNorm
 from ..grams.stack import GramStack
 from ..util.arrays import Array, real_array
 from ..util.checks import check_list, real_number, short
+from ..util.threads import with_blas_alone
 from .chains import Structure
 from .oracle_steps import Bounds, Difference, Output, Outputs, State, obscure, pairwise
 
@@ -323,6 +324,7 @@ class StructuredResult:
         return f"{dual:.8g} ≤ f* ≤ {primal:.8g}, relative gap {gap:.1e}"
 
 
+@with_blas_alone
 def solve(
     problem: StructuredProblem,
     *,

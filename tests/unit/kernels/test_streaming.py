@@ -19,7 +19,7 @@ from mklopt.kernels.pairwise import distances
 from mklopt.kernels.streaming import Cache
 from mklopt.reference.contract_problems import STORE, Cell, small_cells, twonorm_cells
 from mklopt.solvers import solvers, that_can
-from mklopt.util import compiled
+from mklopt.util import threads
 from mklopt.util.rounding import gamma
 
 rng = np.random.default_rng(11)
@@ -39,10 +39,9 @@ STEPS = [None, "unit_trace", "spherical", "multiplicative", "centre"]
 def small_tiles(monkeypatch):
     """Several tiles of unequal size, shared out among threads."""
     monkeypatch.setattr(lazy, "TILE", 32)
-    monkeypatch.setattr("mklopt.util.compiled.THREADS", 3)
-    compiled._threads.cache_clear()  # a pool of THREADS
-    yield
-    compiled._threads.cache_clear()
+    monkeypatch.setattr(threads, "MIN_SHARED_WORK", 0)
+    with threads.threads(3):
+        yield
 
 
 # ---- one matrix, whatever was asked for ----------------------------------------------
@@ -103,8 +102,9 @@ def test_threads_change_nothing(monkeypatch):
     monkeypatch.setattr(lazy.Tiles, "_tile", watched)
     many = everything()
     assert len(used) > 1
-    monkeypatch.setattr("mklopt.util.compiled.THREADS", 1)
-    for one, other in zip(everything(), many):
+    with threads.threads(1):
+        alone = everything()
+    for one, other in zip(alone, many):
         np.testing.assert_array_equal(one, other)
 
 
