@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+import scipy.linalg.blas  # noqa: F401: only what is loaded can be limited
 from threadpoolctl import ThreadpoolController
 
 from .checks import check_whole
@@ -149,6 +150,7 @@ _inside: list[Any] = []  # the limits that were set and not yet taken back
 
 @functools.cache
 def _controller() -> ThreadpoolController:
+    """The BLAS libraries of NumPy and SciPy."""
     return ThreadpoolController().select(user_api="blas")
 
 

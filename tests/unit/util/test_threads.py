@@ -163,7 +163,7 @@ def pools():
 def test_blas_has_one_thread_inside_and_as_many_as_before_outside():
     with threadpool_limits(2, user_api="blas"):
         before = pools()
-        assert len(before) >= 1 and set(before) == {2}
+        assert 2 in before  # a solver of others may bring a BLAS that has one
         with blas_alone():
             assert set(pools()) == {1}
             with blas_alone():
@@ -187,6 +187,7 @@ def test_two_threads_that_leave_in_any_order_restore_blas(main_leaves_last):
 
     thread = threading.Thread(target=other)
     with threadpool_limits(2, user_api="blas"):
+        before = pools()
         with blas_alone():
             thread.start()
             entered.wait(10)
@@ -196,7 +197,7 @@ def test_two_threads_that_leave_in_any_order_restore_blas(main_leaves_last):
             assert set(pools()) == {1}
         leave.set()
         thread.join()
-        assert set(pools()) == {2}
+        assert pools() == before and 2 in before
 
 
 # ---- results ---------------------------------------------------------------------
