@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-import scipy.linalg.blas  # noqa: F401: only what is loaded can be limited
+import scipy.linalg.blas  # noqa: F401 - only what is loaded can be limited
 from threadpoolctl import ThreadpoolController
 
 from .checks import check_whole
