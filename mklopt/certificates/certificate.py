@@ -27,7 +27,8 @@ from ..problem import Problem
 from ..util.arrays import NotFinite, real_array
 from ..util.rounding import U, interval
 from ..util.threads import with_blas_alone
-from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
+from .enclosure import Enclosure, Known, enclose, exact_point, finite, largest_scale
+from .norms import enough_norms, near_use
 
 Array = np.ndarray
 
@@ -55,6 +56,8 @@ class Certificate:
         δ of the kernels K_m + δ_m I that the certificate is for.
     proof : str
         Why these are positive semi-definite; "" if it is assumed.
+    norms : array (M,)
+        The block norms u_m = ‖w_m‖ of the primal point, in K_m + δ_m I.
     """
 
     problem: Problem = field(repr=False)
@@ -67,9 +70,11 @@ class Certificate:
     bias: Any
     shift: Array = field(repr=False)
     proof: str = field(repr=False)
+    norms: Array = field(repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.alpha, self.weights, self.coefficients, self.bias):
+        points = (self.alpha, self.weights, self.coefficients, self.bias, self.norms)
+        for array in points:
             if isinstance(array, np.ndarray):  # the bounds are computed from it later
                 array.flags.writeable = False
 
@@ -124,15 +129,6 @@ class Certificate:
             return self.coefficients
         return np.multiply.outer(np.asarray(self.weights), self.alpha)
 
-    @cached_property
-    def norms(self) -> Array:
-        """The block norms u_m = ‖w_m‖ of the primal point, (M,), in K_m + δ_m I.
-
-        `certify` has computed them already.
-        """
-        B = self.expansion
-        return _shifted(self.problem.grams.apply(B), B, self.shift)[1]
-
     def best_of(self, other: Certificate) -> Certificate:
         """The better primal point of the two with the better dual point.
 
@@ -150,9 +146,7 @@ class Certificate:
         if dual is low:
             return low
         points = (dual.alpha, dual.shrink, None, low.expansion, low.bias)
-        found = _judged(low.problem, low.primal, dual.dual, *points)
-        vars(found)["norms"] = low.norms
-        return found
+        return _judged(low.problem, low.primal, dual.dual, *points, norms=low.norms)
 
     @property
     def statement(self) -> str:
@@ -236,34 +230,62 @@ def certify(
         return _certified(problem, alpha, weights, coefficients, remembered)
 
 
+def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
+    """The certificate of a point near which a solver has read the kernels.
+
+    Products with the kernels in use are those of the stack, or computed. All other
+    kernels keep bounds from the last time they were read, if these are enough.
+    """
+    with np.errstate(all="ignore"):
+        grams, alpha = problem.grams, exact_point(problem, dual)
+        v = enough_norms(problem, alpha, weights)
+        kernels = near_use(problem, v, weights)
+        KA = grams.products(alpha, kernels)
+        plain, above, read = grams.norms_above(alpha)
+        if not np.all(np.isfinite(np.delete(above, kernels))):
+            return certify(problem, alpha, weights)
+        products = Known(kernels, KA, above)
+        v = np.where(read, plain, v)
+        theta = weights[kernels]
+        f = np.tensordot(theta, KA, axes=1) + float(weights @ grams.shift) * alpha
+        return _at_weights(problem, alpha, weights, v, f, products)
+
+
 def _certified(
     problem: Problem, alpha: Array, weights: Any, coefficients: Any, remembered: bool
 ) -> Certificate:
-    grams, KA, KB = problem.grams, None, None
+    grams, KA = problem.grams, None
     if remembered:
         alpha = problem.feasible(alpha)
     else:
         alpha = exact_point(problem, alpha)
         KA = grams.matvec(alpha)
-    v = grams.norms(alpha, KA)
-    shrink, bound = best_shrink(problem, alpha, v)
     if weights is not None:
-        u = weights * v
         if KA is None:
+            v = enough_norms(problem, alpha, weights)
             f = grams.combine(weights) @ alpha
         else:
+            v = grams.norms(alpha, KA)
             f = np.tensordot(weights, KA, axes=1)
         f = f + float(weights @ grams.shift) * alpha
-    else:
-        KB = grams.apply(coefficients)
-        shifted, u = _shifted(KB, coefficients, grams.shift)
-        f = np.sum(shifted, axis=0)
+        return _at_weights(problem, alpha, weights, v, f, KA)
+    shrink, bound = best_shrink(problem, alpha, grams.norms(alpha, KA))
+    KB = grams.apply(coefficients)
+    shifted, u = _shifted(KB, coefficients, grams.shift)
+    primal, bias = primal_at(problem, np.sum(shifted, axis=0), u)
+    points = (alpha, shrink, None, coefficients, bias)
+    return _judged(problem, primal, bound, *points, norms=u, products=(KA, KB))
+
+
+def _at_weights(
+    problem: Problem, alpha: Array, weights: Array, v: Array, f: Array, KA: Any
+) -> Certificate:
+    """The certificate of α and θ, with v and predictions f without a bias."""
+    shrink, bound = best_shrink(problem, alpha, v)
+    u = np.where(weights > 0, weights * v, 0.0)
     primal, bias = primal_at(problem, f, u)
-    points = (alpha, shrink, weights, coefficients, bias)
-    found = _judged(problem, primal, bound, *points, products=(KA, KB))
-    u.flags.writeable = False
-    vars(found)["norms"] = u
-    return found
+    points = (alpha, shrink, weights, None, bias)
+    return _judged(problem, primal, bound, *points, norms=u, products=(KA, None))
 
 
 def _best_bias(problem: Problem, f: Array) -> Any:
@@ -279,16 +301,21 @@ def _best_bias(problem: Problem, f: Array) -> Any:
 
 
 def _judged(
-    problem: Problem, primal: float, dual: float, *points: Any, products: Any = None
+    problem: Problem,
+    primal: float,
+    dual: float,
+    *points: Any,
+    norms: Array,
+    products: tuple[Any, Any] = (None, None),
 ) -> Certificate:
     """A certificate; if rounding makes dual > primal, with lower and upper instead.
 
-    Of fresh products (K_mα)_m and (K_mB_m)_m the bounds are computed at once.
+    Of products (K_mα)_m and (K_mB_m)_m the bounds are computed at once.
     """
-    known = (problem.grams.shift, problem.grams.proof)
+    known = (problem.grams.shift, problem.grams.proof, norms)
     make: Any = Certificate
     found = make(problem, primal, dual, *points, *known)
-    if products is not None and products[0] is not None:
+    if products[0] is not None:
         vars(found)["enclosure"] = enclose(found, *products)
     if primal < dual:
         bounds = found.enclosure

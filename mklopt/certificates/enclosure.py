@@ -74,8 +74,18 @@ def exact_point(problem: Problem, alpha: Array) -> Array:
     return alpha
 
 
+class Known(NamedTuple):
+    """Products K_mα of some kernels, those in use among them; bounds for the others."""
+
+    kernels: Array  # their numbers
+    KA: Array  # their products with an α that is exactly feasible
+    above: Array  # (M,): upper bounds of ‖α‖_{K_m} for all other kernels
+
+
 def enclose(
-    certificate: Certificate, KA: Array | None = None, KB: Array | None = None
+    certificate: Certificate,
+    KA: Array | Known | None = None,
+    KB: Array | None = None,
 ) -> Enclosure:
     """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
 
@@ -88,8 +98,15 @@ def enclose(
         if KA is None:
             alpha = exact_point(problem, alpha)
             KA = problem.grams.matvec(alpha)
-        products = _Products(problem, alpha, KA, certificate)
-        lower, shrink = _lower(problem, alpha, products.norms_above, certificate.shrink)
+        above = None
+        if isinstance(KA, Known):
+            products = _Products(problem, alpha, KA.KA, certificate, KA.kernels)
+            above = KA.above.copy()
+            above[KA.kernels] = products.norms_above
+        else:
+            products = _Products(problem, alpha, KA, certificate)
+        v = products.norms_above if above is None else above
+        lower, shrink = _lower(problem, alpha, v, certificate.shrink)
         if certificate.coefficients is not None:
             B = certificate.coefficients
             KB = problem.grams.apply(B) if KB is None else KB
@@ -131,13 +148,25 @@ class _Products:
     diagonals alone, because |K_ij| ≤ √K_ii √K_jj (Cauchy–Schwarz): no second pass.
     """
 
-    def __init__(self, problem: Problem, A: Array, KA: Array, source: Certificate):
-        self.grams, self.source = problem.grams, source
+    def __init__(
+        self,
+        problem: Problem,
+        A: Array,
+        KA: Array,
+        source: Certificate,
+        kernels: Array | None = None,
+    ):
+        self.total, self.kernels = problem.grams.M, kernels
+        self.grams, self.shift, self.theta = problem.grams, source.shift, source.weights
+        if kernels is not None:  # all others have weight 0
+            assert self.theta is not None
+            self.grams = problem.grams.subset(kernels)
+            self.shift, self.theta = self.shift[kernels], self.theta[kernels]
         M, n = self.grams.M, self.grams.n
         self.columns = A.reshape((1, n, -1) if A.ndim < KA.ndim else (M, n, -1))
         self.KA = KA.reshape(M, n, -1)
         self.size, size = np.abs(self.KA), np.abs(self.columns)
-        self.roots = self.grams.root_diag(source.shift)
+        self.roots = self.grams.root_diag(self.shift)
         if len(size) == 1:
             sums = self.roots @ size[0]
         else:
@@ -148,7 +177,7 @@ class _Products:
         self.spread = gamma(chain) * sums * ERROR_MARGIN + chain * TINY
         factored = self.grams.storage == "factors"
         norms = self._norms_from_factors() if factored else self._norms(size, sums)
-        shift = source.shift * (np.sum(size**2, axis=(1, 2)) + TINY) * ERROR_MARGIN
+        shift = self.shift * (np.sum(size**2, axis=(1, 2)) + TINY) * ERROR_MARGIN
         norms = np.hypot(norms, np.sqrt(shift)) * (1 + 8 * U) + TINY
         used = np.any(size, axis=(1, 2))  # nothing is lost where A = 0
         self.norms_above = np.where(used, norms, 0.0)
@@ -179,16 +208,14 @@ class _Products:
 
     def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
         """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""
-        theta = self.source.weights
-        if theta is None:
-            theta = np.ones(self.grams.M)
+        theta = np.ones(self.grams.M) if self.theta is None else self.theta
         f = np.tensordot(theta, self.KA, axes=1) + bias
         magnitude = np.tensordot(theta, self.size, axes=1) + np.abs(bias)
         error = self.roots.T @ (theta[:, None] * self.spread + TINY)
         error += gamma(self.grams.M + 4) * magnitude * ERROR_MARGIN
         error += TINY * (float(np.sum(theta)) + 8)
-        if np.any(self.source.shift):
-            weight = theta * self.source.shift
+        if np.any(self.shift):
+            weight = theta * self.shift
             full = np.broadcast_to(self.columns, self.KA.shape)
             f = f + np.tensordot(weight, full, axes=1)
             weight = gamma(self.grams.M + 8) * weight + TINY
@@ -196,7 +223,15 @@ class _Products:
             error += 8 * U * np.abs(f)
         u = theta * self.norms_above * (1 + 4 * U)
         u += TINY * ((theta > 0) & (self.norms_above > 0))
-        return f, error * ERROR_MARGIN + 4 * U * np.abs(f), u
+        return f, error * ERROR_MARGIN + 4 * U * np.abs(f), self._of_all(u)
+
+    def _of_all(self, u: Array) -> Array:
+        """A number for every kernel, 0 for those of weight 0 that were left out."""
+        if self.kernels is None:
+            return u
+        out = np.zeros(self.total)
+        out[self.kernels] = u
+        return out
 
 
 def _raised(norms: Array, where: Array) -> Array:

@@ -183,6 +183,17 @@ def rows(P, index, starts, which, out):
                 row[j] = p[starts[i] + j - i]
 
 
+@compiled()
+def part(P, index, starts, which, begins, out, first, last):
+    """Upper triangles of the rows and columns `which`, which are in order."""
+    for k in range(first, last):
+        p, o = P[index[k]], out[k]
+        for a in range(len(which)):
+            s, t = starts[which[a]] - which[a], begins[a] - a
+            for b in range(a, len(which)):
+                o[t + b] = p[s + which[b]]
+
+
 @njit(nogil=True)
 def _orthogonal(Q, k, q):
     """Q[k] = q/‖q‖ after its parts along Q[:k] are gone; 0 if nothing is left."""
@@ -233,6 +244,34 @@ def screen(P, starts, which, begin, scale, minors, T, first, last):
                 q[i] = _dot(A[i], Q[k])
             for j in range(k + 1):
                 T[m, j, k] = T[m, k, j] = _dot(Q[j], q)
+
+
+@compiled(fastmath=ANY_ORDER)
+def sizes(P, starts, sums, squares, first, last):
+    """sums[m]: the largest row sum of |K_m|; squares[m]: the sum of its squares.
+
+    Sums of n numbers ≥ 0 in any order, and of n such sums.
+    """
+    n = len(starts)
+    t = np.empty(n)
+    for m in range(first, last):
+        p, total = P[m], 0.0
+        t[:] = 0.0
+        for i in range(n):
+            s = starts[i]
+            a = abs(np.float64(p[s]))
+            row, square = a, 0.0
+            for j in range(1, n - i):
+                b = abs(np.float64(p[s + j]))
+                row += b
+                square += b * b
+                t[i + j] += b
+            t[i] += row
+            total += a * a + 2 * square
+        top = 0.0
+        for i in range(n):
+            top = max(top, t[i])
+        sums[m], squares[m] = top, total
 
 
 @compiled()

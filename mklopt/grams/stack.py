@@ -30,7 +30,8 @@ import numpy as np
 
 from ..util.arrays import real_array
 from ..util.checks import check_choice, check_list, short
-from ..util.rounding import TINY, gamma
+from ..util.rounding import TINY, U, gamma
+from .norm_reads import NormReads
 from .psd import ROUNDING, SINGLE_ROUNDING, indefinite, proved_shift
 from .storage import Factors, Triangles
 
@@ -87,6 +88,7 @@ class GramStack:
             raise ValueError(f"dtype = {short(dtype)}; choose 'float64' or 'float32'")
         store = _stored(K, storage, np.dtype(dtype), screened=True)
         self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
+        _ = store.root_sizes  # measured here, so that no solver has to
 
     def _set(self, store: Any, index: Array, shift: Array, proof: str) -> None:
         self._store, self._index = store, index
@@ -94,6 +96,7 @@ class GramStack:
         self.shift, self.proof = _frozen(shift), proof
         self._count, self._share = _Count(), 1.0
         self._whole: tuple[GramStack, Array] | None = None  # of a subset
+        self._roots: Array | None = None  # root_diag(self.shift)
         self.forget()
 
     @classmethod
@@ -182,7 +185,8 @@ class GramStack:
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
         # Tuples are replaced, not changed: another thread may be reading one.
-        self._memory: dict[str, tuple] = {"quad": (), "combine": ()}
+        self._memory: dict[str, tuple] = {"quad": (), "combine": (), "products": ()}
+        self._reads = NormReads.none(self.M)
 
     # ---- the operations -----------------------------------------------------------
 
@@ -226,6 +230,54 @@ class GramStack:
         squares = self.quad(A) if KA is None else self.inner(A, KA)
         return np.sqrt(np.maximum(squares + self.shift * np.sum(A**2), 0.0))
 
+    def norms_above(self, A: Array) -> tuple[Array, Array, Array]:
+        """What is known of the norms of A without a pass (norm_reads.py).
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+
+        Returns
+        -------
+        three arrays (M,)
+            The norms in plain float64, ∞ where a kernel was not read at A; upper bounds
+            of them in exact arithmetic, ∞ where nothing is known; whether the kernel
+            was read at A.
+        """
+        whole, index = self._of_whole()
+        if not hasattr(self._store, "root_sizes"):
+            nothing = np.full(self.M, np.inf)
+            return nothing, nothing, np.zeros(self.M, bool)
+        sizes = self._store.root_sizes[self._index]
+        sizes = np.sqrt(sizes**2 + self.shift) * (1 + 8 * U)
+        reads = whole._reads
+        part = reads._replace(
+            last=reads.last[index], plain=reads.plain[index], bound=reads.bound[index]
+        )
+        return part.above(A, sizes)
+
+    def _of_whole(self) -> tuple[GramStack, Array]:
+        """The stack that this one is a part of, and the numbers of its kernels."""
+        if self._whole is None:
+            return self, np.arange(self.M)
+        whole, index = self._whole
+        whole, numbers = whole._of_whole()
+        return whole, numbers[index]
+
+    def _read(self, A: Array, squares: Array) -> None:
+        """Remember that ⟨A, K_mA⟩ was read, with a bound of its rounding error."""
+        if not hasattr(self._store, "root_sizes"):
+            return
+        columns = np.abs(A).reshape(self.n, -1)
+        sums = np.sum((self.root_diag(self.shift) @ columns + TINY) ** 2, axis=1)
+        error = gamma(self._store.quad_chain(columns.shape[1]) + 8) * sums + TINY
+        shifted = self.shift * np.sum(A**2)
+        plain = np.sqrt(np.maximum(squares + shifted, 0.0))
+        above = (np.maximum(squares, 0.0) + error) * (1 + 8 * U)
+        above = np.sqrt(above + shifted * (1 + gamma(A.size + 8))) * (1 + 8 * U) + TINY
+        whole, index = self._of_whole()
+        whole._reads = whole._reads.add(A, index, plain, above)
+
     def combine(self, theta: Array) -> Array:
         """The sum Σ θ_m K_m; kernels of weight 0 are not read.
 
@@ -259,7 +311,9 @@ class GramStack:
 
     def _quad(self, A: Array) -> Array:
         self._touch()
-        return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
+        found = np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
+        self._read(A, found)
+        return found
 
     def _combine(self, theta: Array) -> Array:
         used = np.flatnonzero(theta)
@@ -281,9 +335,33 @@ class GramStack:
         """
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
+        whole, index = self._of_whole()
+        whole._memory["products"] = ((A, index, _frozen(out)),)
         if self.storage != "factors":  # there quad is more accurate, and cheaper
-            self._remember("quad", A, self.inner(A, out))
+            self._read(A, self._remember("quad", A, self.inner(A, out)))
         return out
+
+    def products(self, A: Array, kernels: Array) -> Array:
+        """The products K_mA with some of the kernels, remembered or computed.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+        kernels : array of int (r,)
+            The numbers of the kernels.
+
+        Returns
+        -------
+        array (r, n) or (r, n, k)
+            Read-only.
+        """
+        whole, index = self._of_whole()
+        numbers = index[kernels]
+        for known, those, found in whole._memory["products"]:
+            if np.array_equal(known, A) and np.all(np.isin(numbers, those)):
+                order = np.argsort(those)
+                return _frozen(found[order[np.searchsorted(those[order], numbers)]])
+        return self.subset(kernels).matvec(A)
 
     def apply(self, B: Array) -> Array:
         """The products (K_m B_m)_m; kernels with B_m = 0 are not read.
@@ -422,8 +500,12 @@ class GramStack:
         array (M, n)
             Rounding is included in the bounds.
         """
+        if shift is self.shift and self._roots is not None:
+            return self._roots
         bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n))) + TINY
-        return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
+        roots = _frozen(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
+        self._roots = roots if shift is self.shift else self._roots
+        return roots
 
     def chain(self, terms: int) -> int:
         """The k for which every entry of matvec(A) has an error of at most γ_k |K||A|.
@@ -459,6 +541,28 @@ class GramStack:
         part._count, part._share = self._count, self._share * len(index) / self.M
         if len(np.unique(index)) == len(index):
             part._whole = (self, index)
+        return part
+
+    def samples(self, which: Array) -> GramStack:
+        """The kernels between some of the samples, copied; for stored kernels only.
+
+        Its passes count with those of this stack.
+
+        Parameters
+        ----------
+        which : array of int
+            The numbers of the samples, in order.
+
+        Returns
+        -------
+        GramStack
+        """
+        which = np.asarray(which, np.int64)
+        store = self._store.samples(self._index, which)
+        part = _made(store, np.arange(self.M), self.shift, self.proof)
+        part._count = self._count
+        part._share = self._share * (len(which) / self.n) ** 2
+        part._touch()
         return part
 
     def apart(self) -> GramStack:
@@ -520,6 +624,8 @@ class GramStack:
             kernels = ((m, self.kernel(m)) for m in range(self.M))
             delta = [proved_shift(K, f"kernel {m}") for m, K in kernels]
             self.shift, self.proof = _frozen(np.array(delta)), "Cholesky"
+            self._roots = None
+            self.forget()
         return self.shift
 
 

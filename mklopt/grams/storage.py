@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..util.rounding import TINY, gamma
 from ..util.threads import spread
 from . import loops
 from .loops import CHUNK, COLUMNS, ROWS, TOGETHER
@@ -76,6 +78,24 @@ class Triangles:
         spread(loops.screen, *arguments, count=M, work=work)
         return scale, minors, T
 
+    @cached_property
+    def root_sizes(self) -> Array:
+        """Upper bounds of √λ_max(K_m): the least of row sums and Frobenius norm."""
+        M, n = len(self.P), self.n
+        sums, squares = np.empty(M), np.empty(M)
+        arguments = (self.P, self.starts, sums, squares)
+        spread(loops.sizes, *arguments, count=M, work=self.P.size)
+        largest = np.minimum(sums + TINY, np.sqrt(squares) + TINY)
+        return np.asarray(np.sqrt(largest) * (1 + gamma(2 * n + 8)) + TINY)
+
+    def quad_chain(self, columns: int) -> int:
+        """The k for which the error of `quad` is at most γ_k Σ|K_ij||A_i||A_j|.
+
+        It is also enough for ⟨A, K A⟩ from `matvec`.
+        """
+        strips = CHUNK + -(-self.P.shape[1] // CHUNK) + columns + 4
+        return max(strips, self.chain(self.n) + self.n * columns + 4)
+
     def combine(self, index: Array, theta: Array) -> Array:
         """Σ θ_m K_m."""
         flat = np.empty(self.P.shape[1]) if self.full else _scratch(self.P.shape[1])
@@ -128,6 +148,13 @@ class Triangles:
         out = np.empty((len(index), len(which), self.n))
         loops.rows(self.P, index, self.starts, which, out)
         return out
+
+    def samples(self, index: Array, which: Array) -> Triangles:
+        """The kernels between some of the samples, in order, packed."""
+        found = Triangles(len(which), len(index), "packed", self.dtype)
+        arguments = (self.P, index, self.starts, which, found.starts, found.P)
+        spread(loops.part, *arguments, count=len(index), work=found.P.size)
+        return found
 
     def diag(self, index: Array) -> Array:
         """(M, n): the diagonals."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..certificates.certificate import Certificate, certify, primal_at
+from ..certificates.certificate import Certificate, certify, certify_again, primal_at
 from ..formulations.derive.epigraph import DerivationError
 from ..util.arrays import NotFinite
 
@@ -33,8 +33,8 @@ def certified_again(found: Certificate, tol: float) -> Certificate:
     nothing = primal_at(problem, np.zeros(problem.shape), zero)[0]
     if np.any(found.norms) and nothing <= found.primal:
         return certify(problem, alpha, zero)
-    if found.coefficients is None:
-        return certify(problem, alpha, found.weights)
+    if found.weights is not None:
+        return certify_again(problem, alpha, found.weights)
     near = certify(problem, alpha, weights_near(found))
     if meets(near, tol):
         return near

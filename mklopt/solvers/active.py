@@ -26,12 +26,14 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate
+from ..certificates.norms import LONGER, enough_norms
 from ..formulations.base import Groups
 from ..problem import Problem
 from .base import Array, Iterate, Steps, certify_iterate, solver
 from .machines.factory import machine_for
 from .machines.machine import Machine
 from .start import Start, weights_of
+from .steps.fewer_samples import on_all, on_samples, samples_of
 from .steps.orthant_oracle import Orthant
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
@@ -43,10 +45,10 @@ FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
 # of about GOOD_PREDICTION, where the loss is small. At most SIZE_SOLVES inner problems
 # are solved to find it, until it changes by less than SIZE_FACTOR.
 GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
+COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
 FIRST_POWER = 4  # the first weights are proportional to v to this power
-MARGIN = 0.05  # kernels are priced at (1 + MARGIN)α, so that they enter early
 # The gap inside W relative to the whole gap: while W changes, and once it is complete.
-SHARE, FINAL_SHARE = 0.1, 1e-3
+SHARE, FINAL_SHARE = 0.01, 1e-3
 # The gap of the inner solver relative to the whole gap: of SMO, and of Newton's method,
 # which ends well below its tolerance.
 SHARPNESS, SMOOTH_SHARPNESS = 1e-5, 1e-4
@@ -78,6 +80,8 @@ def active(problem: Problem, *, start: object = None) -> Steps:
         certificate = yield Iterate(alpha, theta)
         machine.alpha = certificate.alpha
         asked = asked_for(problem, theta, certificate)
+    if not np.any(theta) and start is None:
+        theta, asked = from_fewer_samples(problem, machine)
     if not np.any(theta):
         theta = opening(problem, machine)
         asked = np.flatnonzero(theta)
@@ -98,17 +102,38 @@ def active(problem: Problem, *, start: object = None) -> Steps:
 
 
 def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array:
-    """The kernels that (1 + MARGIN)α would use; at most as many new ones as used ones.
+    """The kernels that LONGER·α would use; at most as many new ones as used ones.
 
     At least FEWEST new ones may come.
     """
-    v = problem.grams.norms(certificate.alpha)
+    v = enough_norms(problem, certificate.alpha, theta)
     used = theta > 0
     gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
-    found = prices(problem.formulation, (1 + MARGIN) * v, gamma, u=theta * v)
+    found = prices(problem.formulation, LONGER * v, gamma, u=theta * v)
     most = max(FEWEST, int(np.count_nonzero(used)))
     new = at_most(np.where(used, 0.0, found), most)
     return np.flatnonzero((new > 0) | (used & (found > 0)))
+
+
+def from_fewer_samples(problem: Problem, machine: Machine) -> tuple[Array, Array]:
+    """θ and the working set of the problem on a part of the samples (fewer_samples.py).
+
+    θ = 0 if it has too few samples.
+    """
+    nothing, which = np.zeros(problem.grams.M), samples_of(problem)
+    if which is None:
+        return nothing, np.flatnonzero(nothing)
+    small = on_samples(problem, which)
+    steps, found = active.steps(small), None
+    for _ in range(COARSE_ITERATES):
+        found = certify_iterate(small, steps.send(found))  # type: ignore[arg-type]
+        if found.relative_gap <= COARSE_GAP:
+            break
+    steps.close()
+    assert found is not None
+    theta = weights_of(found)
+    machine.alpha = on_all(problem, which, found.alpha)
+    return theta, asked_for(small, theta, found)
 
 
 def nearest(problem: Problem, v: Array) -> Array:
