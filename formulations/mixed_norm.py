@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -116,14 +117,18 @@ class SquaredMixedNorm(Formulation):
         """By roots in the norms of groups (mixed_prox.py)."""
         from .mixed_prox import prox_of_groups
 
+        top = float(np.max(u, initial=0.0))
+        if not 0 < top < INF:
+            return np.full(u.shape, 0.0 if top == 0 else np.nan)
+        unit = 2.0 ** (math.frexp(top)[1] - 1)  # the prox of u/c is 1/c of that of u
         step = np.broadcast_to(np.asarray(step, float), u.shape)
         order = np.concatenate([np.array(group) for group in self.groups])
         ends = np.cumsum([0, *map(len, self.groups)])
         z, sorted_z = np.empty(len(u)), np.empty(len(u))
         r, s = map(float, self.exponents)
-        prox_of_groups(u[order], step[order], ends, r, s, sorted_z)
+        prox_of_groups(u[order] / unit, step[order], ends, r, s, sorted_z)
         z[order] = sorted_z
-        return z
+        return z * unit
 
     def prox_slope(self, u: Array, step: Array | float) -> Array:
         """(I + step ∇²Ω)⁻¹ over the kernels that are used."""

@@ -139,6 +139,8 @@ def power_step(u: Array, weight: Array, q: float) -> Array:
 
 def positive_root(function: Callable[[float], float], top: float) -> float:
     """Where a function that is ≥ 0 at the top and < 0 near 0 vanishes (Brent)."""
+    if not top < INF:
+        return np.nan
     low = 1e-3 * top
     while function(low) >= 0:
         top, low = low, 1e-3 * low

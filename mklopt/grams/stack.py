@@ -485,6 +485,8 @@ class GramStack:
 
     @cached_property
     def _diag(self) -> Array:
+        if self._whole is not None:  # memory is read in lines: this is expensive
+            return _frozen(self._whole[0].diag()[self._whole[1]])
         return _frozen(self._store.diag(self._index))
 
     def root_diag(self, shift: Array) -> Array:
@@ -500,12 +502,20 @@ class GramStack:
         array (M, n)
             Rounding is included in the bounds.
         """
-        if shift is self.shift and self._roots is not None:
-            return self._roots
+        if shift is not self.shift:
+            return self._root_diag(shift)
+        if self._roots is None:
+            if self._whole is None:
+                roots = self._root_diag(shift)
+            else:
+                whole, index = self._whole
+                roots = whole.root_diag(whole.shift)[index]
+            self._roots = _frozen(roots)
+        return self._roots
+
+    def _root_diag(self, shift: Array) -> Array:
         bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n))) + TINY
-        roots = _frozen(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
-        self._roots = roots if shift is self.shift else self._roots
-        return roots
+        return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
 
     def chain(self, terms: int) -> int:
         """The k for which every entry of matvec(A) has an error of at most γ_k |K||A|.

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mklopt.formulations.mixed_norm import VSKL, Composite
 from mklopt.formulations.mixed_prox import (
     multiplier,
     norm_at,
@@ -76,3 +77,23 @@ def test_the_parts_solve_their_equations():
     assert norm(out, 1.4) == pytest.approx(R, rel=1e-10)
     mu = 2.0**0.2 * R**0.4
     assert out + step * mu * out**0.4 == pytest.approx(group, rel=1e-9)
+
+
+def mixed(r, s):
+    groups = [[0, 1], [2, 3, 4], [5]]
+    return VSKL(groups, INF) if s == INF else Composite(groups, r, s)
+
+
+@pytest.mark.parametrize("r, s", [(2.0, 1.7), (1.0, 1.5), (1.5, 1.0), (1.0, INF)])
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e308])
+def test_a_multiple_of_u_gives_that_multiple_without_overflow(r, s, size):
+    formulation = mixed(r, s)
+    u = np.array([1.0, 0.3, 0.9, 0.2, 0.5, 0.1])
+    plain = formulation.prox(u, 0.7)
+    np.testing.assert_allclose(formulation.prox(size * u, 0.7) / size, plain, rtol=1e-9)
+
+
+@pytest.mark.parametrize("r, s", [(2.0, 1.7), (1.0, 1.5), (1.5, 1.0), (1.0, INF)])
+def test_what_is_infinite_has_no_prox_and_does_not_hang(r, s):
+    z = mixed(r, s).prox(np.array([1.0, np.inf, 1.0, 0.0, 0.0, 0.0]), 0.7)
+    assert np.all(np.isnan(z))
