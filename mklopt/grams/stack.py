@@ -602,7 +602,8 @@ def _wrong(
     if lowest < -close:
         psd = "so it is not positive semi-definite"
         return f"has a negative diagonal entry, {psd}; check how it was computed"
-    return f"is too large for {dtype}; rescale it" if top > np.finfo(dtype).max else ""
+    largest = float(np.finfo(dtype).max)  # compared in float64
+    return f"is too large for {dtype}; rescale it" if top > largest else ""
 
 
 def _outer(K: Any) -> Array:

@@ -21,7 +21,7 @@ from numba import njit
 from ..grams.stack import GramStack, filled_stack
 from ..grams.storage import Triangles
 from ..util.compiled import compiled, spread
-from ..util.exponential import exp
+from ..util.exponential import INNER, exp
 from .functions import Gaussian, Kernel, Power
 from .pairwise import fill_pairs
 
@@ -42,17 +42,20 @@ def is_direct(kernel: Kernel) -> bool:
 
 
 def build(
-    fitted: FittedKernels, storage: Any = "packed", dtype: Any = "float64"
+    fitted: FittedKernels,
+    squares: Array,
+    storage: Any = "packed",
+    dtype: Any = "float64",
 ) -> GramStack:
-    """A stack of direct kernels, whose normalizations need their squares alone."""
+    """A stack of direct kernels that have learned from their squares (M, n)."""
 
     def fill(store: Triangles) -> None:
         where = (store.P, store.starts, store.full)
         what = (*_bases(fitted), *_rules(fitted), *_divisors(fitted))
-        pairs = -(-fitted.n // ROWS) // 2 + 1  # of bands, the first with the last
-        spread(fill_kernels, *where, *what, count=pairs, work=store.P.size)
+        bands = -(-fitted.n // ROWS)
+        spread(fill_kernels, *where, *what, count=bands, work=store.P.size)
 
-    return filled_stack(fitted.squares(), fill, storage, dtype)
+    return filled_stack(squares, fill, storage, dtype)
 
 
 def _bases(fitted: FittedKernels) -> tuple[Array, ...]:
@@ -60,17 +63,12 @@ def _bases(fitted: FittedKernels) -> tuple[Array, ...]:
     places: dict[tuple, list[int]] = {}
     for m, kernel in enumerate(fitted.kernels):
         places.setdefault(kernel.base, []).append(m)
-    sizes = [block.shape[1] for block in fitted.blocks.values()]
-    starts = dict(zip(fitted.blocks, np.cumsum([0, *sizes])))
+    sizes = {view: block.shape[1] for view, block in fitted.blocks.items()}
+    starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])))
     some = [fitted.kernels[kernels[0]] for kernels in places.values()]
-    columns = [
-        starts[kernel.view] + np.arange(fitted.blocks[kernel.view].shape[1])[
-            list(kernel.columns) if isinstance(kernel.columns, tuple) else kernel.columns
-        ]
-        for kernel in some
-    ]
+    columns = [np.arange(sizes[k.view])[k.columns,] + starts[k.view] for k in some]
     return (
-        np.concatenate([block.T for block in fitted.blocks.values()]),
+        np.ascontiguousarray(np.hstack(list(fitted.blocks.values())).T),
         *_joined(columns),
         *_joined(list(places.values())),
         np.array([kernel.rule.shared == "distances" for kernel in some]),
@@ -105,7 +103,7 @@ def _divisors(fitted: FittedKernels) -> tuple[Array, Array]:
     return u, v
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _evaluate(t, degree, number, k):
     """A rule of all numbers t of a tile: tiles are long, and so this loop is fast."""
     if degree == 0:
@@ -119,7 +117,7 @@ def _evaluate(t, degree, number, k):
             k[j] *= t[j] + number
 
 
-@njit(nogil=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _store(K, top, left, u, v, p, starts, full):
     """A tile: the rows from `top` on, the columns from `left` on, j ≥ i of them."""
     bottom, right, last = top + len(K), left + K.shape[1], len(u) - 1
@@ -139,30 +137,44 @@ def _store(K, top, left, u, v, p, starts, full):
                 p[starts[j] - j + i] = p[starts[i] + j - i]
 
 
+@njit(**INNER)
+def _gathered(X, columns):
+    """The rows of X with these numbers."""
+    Z = np.empty((len(columns), X.shape[1]))
+    for f in range(len(columns)):
+        for i in range(X.shape[1]):
+            Z[f, i] = X[columns[f], i]
+    return Z
+
+
 @compiled()
 def fill_kernels(
     P, starts, full, X, columns, features, order, ends, apart, degrees, numbers, u, v,
     first, last,
 ):  # fmt: skip
-    """All kernels on bands of ROWS points: those numbered first:last from either end.
+    """All kernels on some bands of ROWS points, in the order 0, −1, 1, −2, ….
 
-    A band of the upper triangle is the shorter, the later it comes: with the one that
-    is as far from the other end it makes a piece of work of fixed size.
+    The later a band of the upper triangle, the shorter it is: in this order the halves
+    of all bands are the same amount of work.
     """
-    n = len(starts)
-    bands, memory = (n - 1) // ROWS + 1, np.empty((2, ROWS * STRIP))
+    n, memory = len(starts), np.empty((2, ROWS * STRIP))
+    bands = (n - 1) // ROWS + 1
     for b in range(len(apart)):
-        Z = X[columns[features[b] : features[b + 1]]]
-        for piece in range(2 * first, 2 * last):
+        Z = _gathered(X, columns[features[b] : features[b + 1]])
+        A = np.empty((ROWS, len(Z)))
+        for piece in range(first, last):
             band = piece // 2 if piece % 2 == 0 else bands - 1 - piece // 2
-            if (band < piece // 2) or (piece % 2 == 1 and band == piece // 2):
-                continue
-            top, bottom = band * ROWS, min((band + 1) * ROWS, n)
-            A = np.ascontiguousarray(Z[:, top:bottom].T)
+            top = band * ROWS
+            rows = min(ROWS, n - top)
+            for i in range(rows):
+                for f in range(len(Z)):
+                    A[i, f] = Z[f, top + i]
             for left in range(top, n, STRIP):
-                shape = (bottom - top, min(STRIP, n - left))
-                t, k = memory[0, : shape[0] * shape[1]], memory[1, : shape[0] * shape[1]]
-                fill_pairs(A, Z, apart[b], left, t.reshape(shape), 0, shape[0])
-                for m in order[ends[b] : ends[b + 1]]:
+                width = min(STRIP, n - left)
+                t, k = memory[0, : rows * width], memory[1, : rows * width]
+                fill_pairs(A, Z, apart[b], left, t.reshape(rows, width), 0, rows)
+                for e in range(ends[b], ends[b + 1]):
+                    m = order[e]
                     _evaluate(t, degrees[m], numbers[m], k)
-                    _store(k.reshape(shape), top, left, u[m], v[m], P[m], starts, full)
+                    K = k.reshape(rows, width)
+                    _store(K, top, left, u[m], v[m], P[m], starts, full)

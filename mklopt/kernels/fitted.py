@@ -77,7 +77,7 @@ class FittedKernels:
         GramStack
         """
         if self._direct and set(options) <= {"storage", "dtype"}:
-            return build(self, **options)
+            return build(self, self._squares(), **options)
         return GramStack(self, **options)
 
     @property
@@ -187,25 +187,21 @@ class FittedKernels:
         """Learn means and scales once: from squares, or by computing every kernel."""
         if len(self.learned) < self.M:
             if self._direct:
-                self.squares()
+                self._squares()
             else:
                 for _ in self:
                     pass
 
-    def squares(self) -> Array:
-        """k(x, x) of direct kernels, normalized; steps that are new are learned.
-
-        Returns
-        -------
-        array (M, n)
-        """
+    def _squares(self) -> Array:
+        """(M, n): k(x, x) of direct kernels, normalized; new steps are learned."""
         out = np.empty((self.M, self.n))
         for m, kernel in enumerate(self.kernels):
             X = self.blocks[kernel.view][:, kernel.columns]
             learned = self.learned.get(m) or {0: kernel.rule.mean(X)}
             at = Block(slice(None), slice(0, 0), self.who(m))
             how = (kernel.rule.diagonal(X), learned, self.normalize, at)
-            _, out[m] = kernel.of(np.empty((self.n, 0)), *how)
+            with np.errstate(over="ignore"):  # infinite squares are refused later
+                _, out[m] = kernel.of(np.empty((self.n, 0)), *how)
             self.learned[m] = learned
         return out
 

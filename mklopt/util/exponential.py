@@ -13,12 +13,19 @@ an entry does not depend on its place in an array or on the processor. NumPy's e
 promises neither.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from .compiled import compiled
 
-Array = np.ndarray
+# For functions that only compiled loops call: a third less time to compile.
+INNER: dict[str, Any] = {
+    "nogil": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 PER_LN2 = 1.4426950408889634
 LN2, LN2_REST = 0.6931471805598903, 5.497923018708371e-14  # k·LN2 is exact
 TO_INTEGER = 1.5 * 2.0**52  # x + this − this is x rounded to an integer
@@ -33,7 +40,7 @@ Q0, Q1, Q2, Q3, Q4, Q5, Q6, Q7, Q8, Q9 = (
 )  # fmt: skip
 
 
-@njit(nogil=True, inline="always")
+@njit(**INNER, forceinline=True)
 def exp(x):
     """exp(x) for one x ≤ 0, for compiled loops. They are vectorized with it."""
     back = 0.0 if x < LOWEST else BACK
