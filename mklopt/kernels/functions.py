@@ -45,9 +45,11 @@ class Gaussian(Parameters):
         if self.scale is not None:
             return 0.0
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = A - A[0]  # exactly 0 where all points coincide
-            within = apart - apart.mean(axis=0)
-            total = A.sum() / len(A) if self.given else 2 * np.sum(within * within)
+            if self.given:
+                total = A.sum() / len(A)
+            else:
+                apart = A - A[0]  # exactly 0 where all points coincide
+                total = 2 * np.sum((apart - apart.mean(axis=0)) ** 2)
         if not np.isfinite(total):
             raise ValueError(
                 "the mean of all distances is too large for float64; rescale the data"
