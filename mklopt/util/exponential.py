@@ -43,7 +43,7 @@ Q0, Q1, Q2, Q3, Q4, Q5, Q6, Q7, Q8, Q9 = (
 @njit(**INNER, forceinline=True)
 def exp(x):
     """exp(x) for one x ≤ 0, for compiled loops. They are vectorized with it."""
-    back = 0.0 if x < LOWEST else BACK
+    back = 0.0 if x < LOWEST else BACK  # products that underflow take long
     x = LOWEST if x < LOWEST else x
     shifted = x * PER_LN2 + TO_INTEGER
     k = shifted - TO_INTEGER
