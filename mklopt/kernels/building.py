@@ -86,7 +86,7 @@ def _rules(fitted: FittedKernels) -> tuple[Array, Array]:
     degrees, numbers = np.zeros(fitted.M, int), np.empty(fitted.M)
     for m, kernel in enumerate(fitted.kernels):
         if isinstance(kernel.rule, Gaussian):
-            numbers[m] = kernel.rule.slope(fitted.learned[m][0])
+            numbers[m] = kernel.rule.divisor(fitted.learned[m][0])
         elif isinstance(kernel.rule, Power):
             degrees[m], numbers[m] = kernel.rule.degree, kernel.rule.offset
     return degrees, numbers

@@ -56,13 +56,13 @@ class Gaussian(Parameters):
             )
         return float(total / max(len(A) - 1, 1))
 
-    def slope(self, mean: float) -> float:
+    def divisor(self, mean: float) -> float:
         """−scale; a mean of 0 says that all points coincide, and k = 1."""
         return -(self.scale or mean or 1.0)
 
     def __call__(self, t: Array, mean: float) -> Array:
         with np.errstate(over="ignore"):
-            K = np.divide(t, self.slope(mean), order="C")
+            K = np.divide(t, self.divisor(mean), order="C")
         exponentials(K.reshape(-1))
         return K
 
