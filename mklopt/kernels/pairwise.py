@@ -49,7 +49,8 @@ def fill_pairs(A, Z, apart, start, out, first, last):
 
     Two rows and four features at a time: less would be slower, more is no faster.
     """
-    d, width, spare = len(Z), out.shape[1], np.zeros(STRIP)
+    d, width, spare = len(Z), out.shape[1], np.empty(STRIP)
+    spare[:] = 0.0  # np.zeros takes longer to compile
     for left in range(0, width, STRIP):
         right = min(left + STRIP, width)
         here, there = start + left, start + right
