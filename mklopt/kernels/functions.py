@@ -81,8 +81,12 @@ class Power(Parameters):
         return products(A, B)
 
     def diagonal(self, A: Array) -> Array:
-        """t of every row of A with itself: ‖x‖²."""
-        return np.einsum("ij,ij->i", A, A)
+        """t of every row of A with itself: ‖x‖², summed in the order of `products`."""
+        total = np.zeros(len(A))
+        with np.errstate(over="ignore"):
+            for column in A.T:
+                total += column * column
+        return total
 
     def mean(self, A: Array) -> float:
         """No width depends on it."""

@@ -61,11 +61,10 @@ def test_entries_are_those_of_matrices_tiles_rows_and_new_points(
     which = np.array([300, 0, 17])
     np.testing.assert_array_equal(lazy.rows(which), K[:, which])
     cross = FAMILY.fit(X, steps).cross(X)
-    off = ~np.eye(len(X), dtype=bool)
-    np.testing.assert_array_equal(cross[:, off], K[:, off])
-    np.testing.assert_allclose(cross[:, ~off], K[:, ~off], rtol=1e-14)
-    gaussian = [isinstance(kernel.rule, Gaussian) for kernel in FAMILY.fit(X).kernels]
-    np.testing.assert_array_equal(cross[gaussian], K[gaussian])
+    if "spherical" in str(steps):  # a new point is divided by √k·√k, which rounds
+        np.testing.assert_allclose(np.diagonal(cross, 0, 1, 2), K.diagonal(0, 1, 2))
+        cross[:, range(301), range(301)] = K.diagonal(0, 1, 2)
+    np.testing.assert_array_equal(cross, K)
 
 
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 31, 32, 33, 127, 129, 257, 290])
