@@ -83,9 +83,7 @@ class GramStack:
     ) -> None:
         if isinstance(K, GramStack):
             raise ValueError("K is a GramStack already; use it as it is")
-        check_choice(storage, "storage", ("packed", "full"))
-        if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
-            raise ValueError(f"dtype = {short(dtype)}; choose 'float64' or 'float32'")
+        _check_kind(storage, dtype)
         store = _stored(K, storage, np.dtype(dtype), screened=True)
         self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
         _ = store.root_sizes  # measured here, so that no solver has to
@@ -332,6 +330,7 @@ class GramStack:
         Returns
         -------
         array (M, n) or (M, n, k)
+            Read-only; the last one is remembered for `products`.
         """
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
@@ -646,6 +645,34 @@ def _made(store: Any, index: Array, shift: Array, proof: str) -> GramStack:
     return stack
 
 
+def filled_stack(
+    squares: Array, fill: Callable[[Triangles], None], storage: str, dtype: Any
+) -> GramStack:
+    """A stack of kernels that fill(store) writes, with the diagonals `squares` (M, n).
+
+    They have to be positive semi-definite by a theorem. Then |K_ij|² ≤ K_ii K_jj, so
+    that diagonals are all that is checked; 1e-10 is for rounding.
+    """
+    _check_kind(storage, dtype)
+    kind = np.dtype(dtype)
+    for m, diagonal in enumerate(squares):
+        top = float(np.max(np.abs(diagonal))) * (1 + 1e-10)
+        if wrong := _wrong(top, 0.0, diagonal.min(), 0.0, False, kind):
+            raise ValueError(f"kernel {m} {wrong}")
+    M, n = squares.shape
+    store = Triangles(n, M, storage, kind)
+    fill(store)
+    store.P[:, store.starts] = squares
+    _ = store.root_sizes  # measured here, so that no solver has to
+    return _made(store, np.arange(M), np.zeros(M), "")
+
+
+def _check_kind(storage: Any, dtype: Any) -> None:
+    check_choice(storage, "storage", ("packed", "full"))
+    if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
+        raise ValueError(f"dtype = {short(dtype)}; choose 'float64' or 'float32'")
+
+
 def _frozen(array: Array) -> Array:
     array.flags.writeable = False
     return array
@@ -693,7 +720,8 @@ def _wrong(
     if lowest < -close:
         psd = "so it is not positive semi-definite"
         return f"has a negative diagonal entry, {psd}; check how it was computed"
-    return f"is too large for {dtype}; rescale it" if top > np.finfo(dtype).max else ""
+    largest = float(np.finfo(dtype).max)  # compared in float64
+    return f"is too large for {dtype}; rescale it" if top > largest else ""
 
 
 def _outer(K: Any) -> Array:

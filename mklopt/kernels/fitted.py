@@ -14,6 +14,7 @@ import numpy as np
 from ..grams.stack import GramStack
 from ..util.arrays import Array, finite_matrix
 from ..util.checks import check_whole, short
+from .building import BY_SQUARES, build, is_direct
 from .functions import Gaussian, Kernel
 from .normalizations import Block, Steps, named
 
@@ -75,7 +76,14 @@ class FittedKernels:
         -------
         GramStack
         """
+        if self._direct and set(options) <= {"storage", "dtype"}:
+            return build(self, self._squares(), **options)
         return GramStack(self, **options)
+
+    @property
+    def _direct(self) -> bool:
+        """Whether squares k(x, x) are all that normalizations learn from."""
+        return set(self.normalize) <= BY_SQUARES and all(map(is_direct, self.kernels))
 
     def lazy(self, cache: Any = "500MB") -> LazyStack:
         """A stack that computes kernels on demand.
@@ -176,10 +184,26 @@ class FittedKernels:
         return blocks
 
     def _learn(self) -> None:
-        """Learn means and scales, by computing every kernel once; not a second time."""
+        """Learn means and scales once: from squares, or by computing every kernel."""
         if len(self.learned) < self.M:
-            for _ in self:
-                pass
+            if self._direct:
+                self._squares()
+            else:
+                for _ in self:
+                    pass
+
+    def _squares(self) -> Array:
+        """(M, n): k(x, x) of direct kernels, normalized; new steps are learned."""
+        out = np.empty((self.M, self.n))
+        for m, kernel in enumerate(self.kernels):
+            X = self.blocks[kernel.view][:, kernel.columns]
+            learned = self.learned.get(m) or {0: kernel.rule.mean(X)}
+            at = Block(slice(None), slice(0, 0), self.who(m))
+            how = (kernel.rule.diagonal(X), learned, self.normalize, at)
+            with np.errstate(over="ignore"):  # infinite squares are refused later
+                _, out[m] = kernel.of(np.empty((self.n, 0)), *how)
+            self.learned[m] = learned
+        return out
 
     def who(self, m: int) -> str:
         """Number and name of a kernel, as messages begin.
@@ -203,9 +227,8 @@ class FittedKernels:
                 new = old if training else blocks[kernel.view][:, kernel.columns]
                 rule, last = kernel.rule, kernel.base
                 t, diagonal = rule.base(new, old), rule.diagonal(new)
-                mean = (t.sum() - diagonal.sum()) / max(t.size - len(t), 1)
             at = Block(slice(None) if training else None, who=self.who(m))
-            learned = self.learned.get(m) or {0: mean}
+            learned = self.learned.get(m) or {0: kernel.rule.mean(old)}
             K, squares = kernel.of(t, diagonal, learned, self.normalize, at)
             if training:
                 np.fill_diagonal(K, squares)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..util.arrays import Array, real_array
+from ..util.exponential import exponentials
 from ..util.parameters import Parameters
 from .normalizations import NORMALIZATIONS, Block
 from .pairwise import distances, products
@@ -36,10 +37,34 @@ class Gaussian(Parameters):
         """t of every row of A with itself: 0."""
         return np.zeros(len(A))
 
+    def mean(self, A: Array) -> float:
+        """The mean of t over pairs of rows of A, if it is the scale; 0 otherwise.
+
+        Σ_ij ‖x_i − x_j‖² = 2n Σ_i ‖x_i − x̄‖², so that no distance is computed.
+        """
+        if self.scale is not None:
+            return 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.given:
+                total = A.sum() / len(A)
+            else:
+                apart = A - A[0]  # exactly 0 where all points coincide
+                total = 2 * np.sum((apart - apart.mean(axis=0)) ** 2)
+        if not np.isfinite(total):
+            raise ValueError(
+                "the mean of all distances is too large for float64; rescale the data"
+            )
+        return float(total / max(len(A) - 1, 1))
+
+    def divisor(self, mean: float) -> float:
+        """−scale; a mean of 0 says that all points coincide, and k = 1."""
+        return -(self.scale or mean or 1.0)
+
     def __call__(self, t: Array, mean: float) -> Array:
         with np.errstate(over="ignore"):
-            K = t / -(self.scale or mean or 1.0)  # mean 0: all points coincide, k = 1
-        return np.exp(K, out=K)
+            K = np.divide(t, self.divisor(mean), order="C")
+        exponentials(K.reshape(-1))
+        return K
 
 
 @dataclass(frozen=True)
@@ -56,8 +81,16 @@ class Power(Parameters):
         return products(A, B)
 
     def diagonal(self, A: Array) -> Array:
-        """t of every row of A with itself: ‖x‖²."""
-        return np.einsum("ij,ij->i", A, A)
+        """t of every row of A with itself: ‖x‖², summed in the order of `products`."""
+        total = np.zeros(len(A))
+        with np.errstate(over="ignore"):
+            for column in A.T:
+                total += column * column
+        return total
+
+    def mean(self, A: Array) -> float:
+        """No width depends on it."""
+        return 0.0
 
     def __call__(self, t: Array, mean: float) -> Array:
         K = factor = t + self.offset
@@ -94,6 +127,10 @@ class Function:
         """k(x, x) for every row of A, from small blocks."""
         parts = [A[i : i + 64] for i in range(0, len(A), 64)]
         return np.concatenate([np.diag(self.base(part, part)) for part in parts])
+
+    def mean(self, A: Array) -> float:
+        """No width depends on it."""
+        return 0.0
 
     def __call__(self, t: Array, mean: float) -> Array:
         return t.copy()

@@ -66,6 +66,8 @@ def _trace(squares: Array, means: Means, who: str) -> float:
     found = squares.sum()
     if found <= 0:
         raise ValueError(f"{who} is zero, so it cannot have unit trace; drop it")
+    if not np.isfinite(found):
+        raise ValueError(f"{who} has an infinite trace in float64; rescale the data")
     return float(found)
 
 

@@ -19,14 +19,14 @@ were just dropped.
 Guarantee. Memory: the cache, a few tiles for each core, the data, and what is returned.
 K is one well-defined symmetric matrix, for all operations in any order, so that a
 certificate is valid for it as for a stored one. An entry of a family depends on its two
-points alone (pairwise.py; NumPy's exp does not depend on the place in a block), and is
-the same number that fitted.grams() stores. Your own function may round differently in
+points alone (pairwise.py, exponential.py), and is the same number that fitted.grams()
+stores. Your own function may round differently in
 different blocks: there every entry comes from the one call k(X_I, X_J), I ≤ J, on a
 fixed grid of tiles, and rows cost whole tiles. Sums do not depend on the number of
 cores.
 
-Normalizations that need the whole matrix (multiplicative, centre, a Gaussian of "mean"
-width) take one sweep when the stack is made. full(), dense() and the solvers that use
+Normalizations that need the whole matrix (multiplicative, centre) take one sweep when
+the stack is made. full(), dense() and the solvers that use
 them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
 """
 
@@ -323,10 +323,7 @@ class Tiles:
     def _learn(self) -> None:
         """Means, roots and traces, for kernels that have not been computed before."""
         fitted, everyone = self.fitted, range(self.fitted.M)
-        means = self._means()
-        self.learned = {
-            m: fitted.learned.get(m) or {0: means[self.place[m]]} for m in everyone
-        }
+        self.learned = {m: fitted.learned.get(m) or self._mean(m) for m in everyone}
         self.squares = np.empty((fitted.M, self.n))
         for i in range(len(fitted.normalize) + 1):
             new = [m for m in everyone if i not in self.learned[m]]
@@ -342,6 +339,10 @@ class Tiles:
                 "check the function"
             )
 
+    def _mean(self, m: int) -> dict:
+        """The mean of t, where a width depends on it."""
+        return {0: self.fitted.kernels[m].rule.mean(self.bases[self.place[m]].X)}
+
     def _squares(self, m: int, i: int, row_means: Callable[[int], Array]) -> Array:
         """k(x, x) after the first i steps; the last step is learned if it is new."""
         kernel, base = self.fitted.kernels[m], self.bases[self.place[m]]
@@ -356,23 +357,6 @@ class Tiles:
             ones = np.ones((1, self.n, 1))
             known.update(zip(new, self.matvec(np.array(new), ones)[:, :, 0] / self.n))
         return known[m]
-
-    def _means(self) -> Array:
-        """The mean of each base over pairs of points, where a width depends on it."""
-        rules = enumerate(kernel.rule for kernel in self.fitted.kernels)
-        new = {int(self.place[m]) for m, rule in rules if rule.scale is None}
-        new -= {int(self.place[m]) for m in self.fitted.learned}
-        sums = np.zeros((PARTS, len(self.bases)))
-
-        def add(part: int, i: int, j: int) -> None:
-            for place in new:
-                t = self._tile(place, i, j)
-                sums[part, place] += t.sum() if i == j else 2 * t.sum()
-
-        if new:
-            self._walk(add)
-        within = [base.diagonal.sum() for base in self.bases]
-        return (sums.sum(axis=0) - within) / max(self.n * (self.n - 1), 1)
 
     # ---- what a store does -----------------------------------------------------------
 

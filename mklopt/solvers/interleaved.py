@@ -41,7 +41,7 @@ def interleaved(problem: Problem, *, start: object = None) -> Steps:
     dual = quadratic_dual(problem)
     theta, alpha = first_weights(problem, start)
     alpha = problem.feasible(np.zeros(grams.n) if alpha is None else alpha).copy()
-    images = grams.matvec(alpha)  # (K_mα)_i
+    images = np.array(grams.matvec(alpha))  # (K_mα)_i
     tol, sharpness = 0.0, FIRST_SHARPNESS
     cuts = Cuts(grams.M, problem.formulation.ball)
     while True:

@@ -55,7 +55,7 @@ class State:
             whole = max(sum(some.values()), 1.0 / self.scale)
             self.shares[i] = {y: s / whole for y, s in some.items() if s > 0}
         self.A, self.a, self.gain = self.problem.dual_point(self.shares)
-        self.KA = self.problem.grams.matvec(self.A)
+        self.KA = np.array(self.problem.grams.matvec(self.A))
         own = np.sum(self.KA * self.A, axis=(1, 2))
         self.squares, self.scale = np.append(own, self.a @ self.a), 1.0
 

@@ -100,6 +100,20 @@ def test_cross_does_not_need_the_training_matrices_first():
     np.testing.assert_array_equal(early, fitted.cross(X_NEW))
 
 
+def test_scales_that_need_only_squares_are_learned_without_matrices(monkeypatch):
+    sizes = []
+    base = Gaussian.base
+
+    def watched(self, A, B):
+        sizes.append(len(A))
+        return base(self, A, B)
+
+    monkeypatch.setattr(Gaussian, "base", watched)
+    fitted = kernels.gaussians([1, "mean"], on="both").fit(X, "unit_trace")
+    fitted.cross(X_NEW)
+    assert set(sizes) == {len(X_NEW)}
+
+
 @pytest.mark.parametrize("steps", [None, "centre"])
 def test_a_subset_keeps_its_normalization(steps):
     fitted = FAMILY.fit(X, steps)

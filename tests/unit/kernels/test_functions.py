@@ -39,6 +39,27 @@ def test_given_distances_are_the_base_and_coinciding_points_give_ones():
     np.testing.assert_array_equal(rule(np.zeros((2, 2)), 0.0), 1.0)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_the_mean_of_distances_needs_no_distances(size):
+    X = size * rng.normal(size=(30, 3)) + 1.0
+    t = Gaussian(None).base(X, X)
+    expected = t.sum() / (30 * 29)
+    assert Gaussian(None).mean(X) == pytest.approx(expected, rel=1e-13)
+    given = Gaussian(None, given=True)
+    assert given.mean(t) == pytest.approx(expected, rel=1e-13)
+    for rule in (Gaussian(2.0), Power(1, 0.0), TWICE):
+        assert rule.mean(X) == 0  # nothing depends on it
+    assert Gaussian(None).mean(X[:1]) == 0
+    assert Gaussian(None).mean(np.full((7, 2), 0.1)) == 0  # exactly, of equal points
+
+
+def test_kernels_of_other_layouts_are_evaluated_as_well():
+    for t in (np.asfortranarray(D), D[::2], D[0], D[:, ::-1]):
+        np.testing.assert_array_equal(
+            Gaussian(2.5)(t, 0.0), Gaussian(2.5)(np.ascontiguousarray(t), 0.0)
+        )
+
+
 def test_a_function_of_the_wrong_shape_is_named():
     with pytest.raises(ValueError, match=r"mine of 4 and 6 points has shape \(4,\)"):
         Function(lambda a, b: a[:, 0], "mine").base(A, B)
