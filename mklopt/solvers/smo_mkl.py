@@ -39,7 +39,7 @@ def smo_mkl(problem: Problem, *, start: object = None) -> Steps:
     columns = np.array(grams.diag().T, order="C")
     most = moves_at_once(grams.M, grams.n)
     while True:
-        images = np.array(grams.matvec(alpha))  # anew: rounding of many moves would add up
+        images = np.array(grams.matvec(alpha))  # anew: errors of many moves add up
         moves = reader(_moves, columns, d, *dual, problem.bias, alpha, images, most)
         v = np.sqrt(np.maximum(np.sum(images * alpha, axis=1), 0.0))
         yield Iterate(problem.feasible(alpha), formulation.dual_weights(v))
