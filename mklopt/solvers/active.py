@@ -46,6 +46,7 @@ FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
 # are solved to find it, until it changes by less than SIZE_FACTOR.
 GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
 COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
+COARSE_LONGER = 1.15  # as LONGER; more, because its v are not those of all samples
 FIRST_POWER = 4  # the first weights are proportional to v to this power
 # The gap inside W relative to the whole gap: while W changes, and once it is complete.
 SHARE, FINAL_SHARE = 0.01, 1e-3
@@ -106,13 +107,18 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
 
     At least FEWEST new ones may come.
     """
-    v = enough_norms(problem, certificate.alpha, theta)
+    found = priced(problem, theta, enough_norms(problem, certificate.alpha, theta))
+    return np.flatnonzero(found)
+
+
+def priced(problem: Problem, theta: Array, v: Array, longer: float = LONGER) -> Array:
+    """The kernels that `longer` times α would use, as a mask, but not too many."""
     used = theta > 0
     gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
-    found = prices(problem.formulation, LONGER * v, gamma, u=theta * v)
+    found = prices(problem.formulation, longer * v, gamma, u=theta * v)
     most = max(FEWEST, int(np.count_nonzero(used)))
     new = at_most(np.where(used, 0.0, found), most)
-    return np.flatnonzero((new > 0) | (used & (found > 0)))
+    return (new > 0) | (used & (found > 0))
 
 
 def from_fewer_samples(problem: Problem, machine: Machine) -> tuple[Array, Array]:
@@ -131,9 +137,9 @@ def from_fewer_samples(problem: Problem, machine: Machine) -> tuple[Array, Array
             break
     steps.close()
     assert found is not None
-    theta = weights_of(found)
+    theta, v = weights_of(found), small.grams.norms(found.alpha)
     machine.alpha = on_all(problem, which, found.alpha)
-    return theta, asked_for(small, theta, found)
+    return theta, np.flatnonzero(priced(small, theta, v, COARSE_LONGER))
 
 
 def nearest(problem: Problem, v: Array) -> Array:
