@@ -42,7 +42,7 @@ NAME   := flagship
 BENCH  := $(if $(filter flagship estimators,$(NAME)),$(RIVALS),$(VENV))
 
 bench: $(BENCH)/.installed
-	$(ONE) $(BENCH)/bin/python -m benchmarks $(NAME) $(ARGS)
+	$(if $(filter flagship,$(NAME)),,$(ONE)) $(BENCH)/bin/python -m benchmarks $(NAME) $(ARGS)
 
 # Competitors that cannot be installed are left out.
 $(RIVALS)/.installed: requirements.lock pyproject.toml

@@ -180,6 +180,11 @@ class GramStack:
         """Passes so far, of this stack and of all its subsets together."""
         return self._count.passes
 
+    @property
+    def full_read(self) -> float:
+        """The passes of reading every stored number once: 1/2 in packed storage."""
+        return self._share * self._store.cost
+
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
         # Tuples are replaced, not changed: another thread may be reading one.

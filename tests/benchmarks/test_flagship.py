@@ -34,6 +34,28 @@ def test_requirements_pass_and_fail():
     assert first(flagship.rival_lines([replace(slow, multiple=1.9)])) == ["FAIL"]
     assert first(flagship.rival_lines([replace(slow, sparse=True)])) == ["FAIL"]
     assert flagship.rival_lines([replace(slow, gap=2e-3, sparse=True)]) == []
+    small = replace(slow, n=200, M=10, sparse=True, multiple=1.1)
+    assert first(flagship.rival_lines([small])) == ["pass"]
+    assert first(flagship.rival_lines([replace(small, multiple=0.9)])) == ["FAIL"]
+
+
+def test_two_cores_are_judged_by_what_a_pass_gains():
+    one = replace(ROW, who="auto, one thread", seconds=1.0, one=0.16)
+    many = replace(ROW, seconds=0.7, one=0.1)  # 0.27 + 0.73/1.6 = 0.726
+    assert flagship.core_lines([many, one])[0].startswith("pass")
+    assert flagship.core_lines([replace(many, seconds=0.8), one])[0].startswith("FAIL")
+    small = [replace(r, n=500, M=100) for r in (replace(many, seconds=1.04), one)]
+    assert flagship.core_lines(small)[0].startswith("pass")
+    slower = [replace(small[0], seconds=1.06), small[1]]
+    assert flagship.core_lines(slower)[0].startswith("FAIL")
+    assert flagship.core_lines([many]) == []
+
+
+def test_reads_of_sparse_formulations_are_judged():
+    sparse = replace(ROW, sparse=True, reads=2.4)
+    assert flagship.read_lines([sparse])[0].startswith("pass")
+    assert flagship.read_lines([replace(sparse, reads=2.6)])[0].startswith("FAIL")
+    assert flagship.read_lines([ROW, replace(sparse, n=500)]) == []
 
 
 def test_growth_is_the_slope_between_the_ends():
@@ -78,8 +100,9 @@ def test_the_bench_runs_from_end_to_end(monkeypatch, tmp_path, capsys):
     assert "n = 20, M = 4" in out and "n = 600" not in out
     assert "not installed" in out and "time grows like M^" in out
     written = json.loads((tmp_path / "bench.json").read_text())
-    assert {row["who"] for row in written["rows"]} == {"auto", "SVC analytic", "absent"}
-    assert all(r["gap"] <= 1e-6 for r in written["rows"] if r["who"] == "auto")
+    ours = set(flagship.OURS)
+    assert {r["who"] for r in written["rows"]} == ours | {"SVC analytic", "absent"}
+    assert all(r["gap"] <= 1e-6 for r in written["rows"] if r["who"] in ours)
     assert written["machine"]["numpy"] == np.__version__
     text = (tmp_path / "bench.md").read_text()
     assert "| problem | solver |" in text and "* pass" in text
@@ -93,7 +116,8 @@ def test_one_size_alone(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "argv", words)
     flagship.main()
     written = json.loads((tmp_path / "bench.json").read_text())
-    assert {(r["who"], r["n"], r["M"]) for r in written["rows"]} == {("auto", 30, 5)}
+    found = {(r["who"], r["n"], r["M"]) for r in written["rows"]}
+    assert found == {(who, 30, 5) for who in flagship.OURS}
     assert written["growth"] == [] and "time grows" not in capsys.readouterr().out
 
 
