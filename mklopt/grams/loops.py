@@ -108,8 +108,9 @@ def matvec(P, index, starts, A, out, first, last):
     row. Unsigned indices tell the compiler that none of them counts from the end.
     """
     n = A.shape[2]
-    t = np.empty(n)
-    s = (starts - np.arange(n)).astype(np.uint64)
+    t, s = np.empty(n), np.empty(n, np.uint64)
+    for i in range(n):
+        s[i] = starts[i] - i
     for k in range(first, last):
         p = P[index[k]]
         for column in range(A.shape[1]):

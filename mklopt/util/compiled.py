@@ -29,7 +29,7 @@ def compiled(*signatures: Any, **options: Any) -> Callable:
     """njit, cached; compiled at once for given signatures, else at the first call."""
 
     def decorate(function: Callable) -> Any:
-        found = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
+        found = njit(nogil=True, **options)(function)
         if not _uncached:
             _cache(found)
         for signature in signatures:
