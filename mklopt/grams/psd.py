@@ -33,7 +33,7 @@ def indefinite(store: Triangles, rounding: float) -> str:
     n = store.n
     count = min(n, max(FEWEST_SAMPLES, round(n ** (2 / 3))), MOST_SAMPLES)
     which = np.linspace(0, n - 1, count).astype(np.int64)
-    for m in np.flatnonzero(~store.screen(which, rounding)):
+    for m in map(int, np.flatnonzero(~store.screen(which, rounding))):
         K = store.kernel(m)[np.ix_(which, which)]
         unit = float(np.max(np.abs(K)))
         form, trace = np.linalg.eigvalsh(K / unit)[0], np.trace(K / unit)
