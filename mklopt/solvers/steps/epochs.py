@@ -31,7 +31,6 @@ import numpy as np
 from numba import float64, int64, types
 
 from ...certificates.certificate import dual_value, primal_value
-from ...formulations.losses.pointwise import SIGNATURE
 from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
 from ...util.compiled import compiled
@@ -110,14 +109,12 @@ def _mirror(quad, scale, q, a, c, omega):
     return size
 
 
-LOSS = types.FunctionType(SIGNATURE)
-STEPS = types.void(STACK, COUNTS, COUNTS, SAMPLES, LOSS, float64, RULE, STATE)
-
-
 @cache
-def _steps() -> Callable:
-    """Compiled when it is used, once for all losses."""
-    return compiled(STEPS)(_make_steps)
+def _steps(pointwise: Any) -> Callable:
+    """Compiled when it is used, for all losses at once: they have one signature."""
+    loss = types.FunctionType(pointwise)
+    taken = (STACK, COUNTS, COUNTS, SAMPLES, loss, float64, RULE, STATE)
+    return compiled(types.void(*taken))(_make_steps)
 
 
 def _make_steps(rows, place, order, samples, loss, parameter, rule, state):  # type: ignore[no-untyped-def]
@@ -278,8 +275,9 @@ class Descent:
         order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
         loss, parameter = self.problem.loss.pointwise()
         rule, state = self._rule(float(R), float(eta)), self._state
+        steps = _steps(loss.nopython_signatures[0])
         for rows, place, some in self._blocks(order):
-            _steps()(rows, place, some, self.samples, loss, parameter, rule, state)
+            steps(rows, place, some, self.samples, loss, parameter, rule, state)
         _settle(rule, state)
         if self.rows is not None:
             self.problem.grams.count_rows(self.tally[UPDATES] - before)
