@@ -1,10 +1,14 @@
-"""Compiled loops: how numba is called, the types of arrays, and the threads.
+"""Compiled loops: how numba is called, its cache, what users are told, and threads.
 
-`compiled` is njit with a cache on disk. `spread` runs a compiled loop on several
+`compiled` is njit with a cache on disk; a function is compiled when it is first called
+with arrays of new types. `compilation` counts what was compiled in this process. On a
+terminal a sentence says so after one second. `spread` runs a compiled loop on several
 threads.
 """
 
+import multiprocessing
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,17 +16,21 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from numba import config as _config
 from numba import float64, njit, types
+from numba.core.caching import FunctionCache
+from numba.core.event import TimingListener, register
 
 THREADS: int = _config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 TOLD = "MKLOPT_UNCACHED"  # set once the user knows that nothing is cached
+NOTICED = "MKLOPT_COMPILING"  # set once the user knows that something is compiled
+NOTICE_AFTER = 1.0  # second of compiling
+ABOUT = 6  # seconds that compiling takes before a first solve
 MIN_SHARED_WORK = 200_000  # operations; a shorter loop is done before threads start
 
-# Contiguous float64 arrays that may be read-only: (n,), (n, k) and (M, n, n).
-VECTOR = types.Array(float64, 1, "C", readonly=True)
+# Contiguous float64 matrices that may be read-only.
 READ_ONLY = types.Array(float64, 2, "C", readonly=True)
-STACK = types.Array(float64, 3, "C", readonly=True)
 
 
 def compiled(*signatures: Any, **options: Any) -> Callable:
@@ -30,8 +38,9 @@ def compiled(*signatures: Any, **options: Any) -> Callable:
 
     def decorate(function: Callable) -> Any:
         found = njit(nogil=True, **options)(function)
+        compilation.ours.add(function)
         if not _uncached:
-            _cache(found)
+            _cache(found, function)
         for signature in signatures:
             found.compile(signature)
         if signatures:
@@ -41,28 +50,41 @@ def compiled(*signatures: Any, **options: Any) -> Callable:
     return decorate
 
 
-def _cache(found: Any) -> None:
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A contiguous view that cannot be written.
+
+    To numba such arrays have a type of their own: without this, a loop would be
+    compiled twice.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+# ---- the cache on disk ------------------------------------------------------------
+
+_uncached: list[str] = []  # why compiled code is not cached; empty while it is
+
+
+def why_uncached() -> str:
+    """Why compiled code is not kept for the next start; "" if it is."""
+    return _uncached[0] if _uncached else ""
+
+
+def _cache(found: Any, function: Callable) -> None:
     try:
-        found.enable_caching()
+        found._cache = _Forgiving(function)  # what enable_caching of numba does
     except RuntimeError as error:  # there is no folder that can be written
         _tell_uncached(str(error))
-    else:
-        found._cache = _Forgiving(found._cache)
 
 
-class _Forgiving:
+class _Forgiving(FunctionCache):
     """A cache whose errors cost time alone: a full disk, a damaged file."""
-
-    def __init__(self, cache: Any):
-        self._cache = cache
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
 
     def load_overload(self, *arguments: Any) -> Any:
         """What was compiled before; None if it cannot be read."""
         try:
-            return self._cache.load_overload(*arguments)
+            return super().load_overload(*arguments)
         except Exception as error:
             _tell_uncached(str(error) or type(error).__name__)
             return None
@@ -70,12 +92,9 @@ class _Forgiving:
     def save_overload(self, *arguments: Any) -> None:
         """Keep what was compiled, if that is possible."""
         try:
-            self._cache.save_overload(*arguments)
+            super().save_overload(*arguments)
         except Exception as error:
             _tell_uncached(str(error) or type(error).__name__)
-
-
-_uncached: list[str] = []  # why compiled code is not cached; empty while it is
 
 
 def _tell_uncached(reason: str) -> None:
@@ -84,11 +103,58 @@ def _tell_uncached(reason: str) -> None:
         os.environ[TOLD] = "1"
         warnings.warn(
             f"compiled code cannot be cached ({reason}): mklopt works, but every start "
-            "takes up to a minute longer; set NUMBA_CACHE_DIR to a folder that can be "
-            "written",
+            f"takes about {ABOUT} s longer; set NUMBA_CACHE_DIR to a folder that can "
+            "be written",
             RuntimeWarning,
             stacklevel=4,
         )
+
+
+# ---- what was compiled ------------------------------------------------------------
+
+
+class Compilation(TimingListener):
+    """Counts the functions of mklopt that are compiled here, and the time it takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ours: set[Callable] = set()
+        self.count = 0
+
+    @property
+    def seconds(self) -> float:
+        """The seconds spent compiling so far."""
+        return float(self.duration) if self.done else 0.0
+
+    def on_start(self, event: Any) -> None:
+        """A function is about to be compiled."""
+        if event.data["dispatcher"].py_func in self.ours:
+            super().on_start(event)
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled: tell the user if it takes long."""
+        if event.data["dispatcher"].py_func in self.ours:
+            super().on_end(event)
+            self.count += 1
+            if self.seconds > NOTICE_AFTER:
+                _notice()
+
+
+compilation = Compilation()
+register("numba:compile", compilation)
+
+
+def _notice() -> None:
+    """Say once, on a terminal and not from a worker, why nothing happens."""
+    worker = multiprocessing.parent_process() is not None
+    if NOTICED in os.environ or worker or not sys.stderr.isatty():
+        return
+    os.environ[NOTICED] = "1"
+    often = "at every start" if _uncached else "once"
+    print(f"mklopt: compiling {often}, about {ABOUT} s", file=sys.stderr)
+
+
+# ---- threads ----------------------------------------------------------------------
 
 
 @cache
