@@ -117,7 +117,7 @@ def _steps(pointwise: Any) -> Callable:
     return compiled(types.void(*taken))(_make_steps)
 
 
-def _make_steps(rows, place, order, samples, loss, parameter, rule, state):  # type: ignore[no-untyped-def]
+def _make_steps(rows, place, order, samples, loss, parameter, rule, state):
     """A step at each sample of `order`; rows[:, place] are the rows of these samples.
 
     In stage 1 it is α ← α − ηz/q. In stage 2 ε = 1/(λt + s_t), with s_t as in
