@@ -38,7 +38,7 @@ def compiled(*signatures: Any, **options: Any) -> Callable:
 
     def decorate(function: Callable) -> Any:
         found = njit(nogil=True, **options)(function)
-        compilation.ours.add(function)
+        compilation.ours[function] = found
         if not _uncached:
             _cache(found, function)
         for signature in signatures:
@@ -118,8 +118,13 @@ class Compilation(TimingListener):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ours: set[Callable] = set()
+        self.ours: dict[Callable, Any] = {}
         self.count = 0
+
+    @property
+    def ready(self) -> int:
+        """How many functions, each type of arguments counted, need no compiling."""
+        return sum(len(found.signatures) for found in self.ours.values())
 
     @property
     def seconds(self) -> float:
