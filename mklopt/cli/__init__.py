@@ -28,9 +28,6 @@ def main() -> None:
     """Multiple kernel learning: declared once, solved fast, certified."""
 
 
-COMMANDS = (
-    *(benchopt, certify, check, derive, listing),
-    *(paper, race, solve, verify, warmup),
-)
-for module in COMMANDS:
+COMMANDS = (benchopt, certify, check, derive, listing, paper, race, solve, verify)
+for module in (*COMMANDS, warmup):
     main.add_command(module.command)

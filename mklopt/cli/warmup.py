@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+import numpy as np
 
 
 @click.command("warmup", epilog="Example: mklopt warmup")
@@ -35,8 +36,6 @@ def command() -> None:
 
 def steps() -> Iterator[tuple[str, Iterator[Any]]]:
     """Names of steps, and small problems that use what each step compiles."""
-    import numpy as np
-
     from ..formulations import BlockL1, LpNorm, formulations, losses_by_name
     from ..grams.stack import GramStack
     from ..kernels import rakotomamonjy
