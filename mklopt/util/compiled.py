@@ -131,14 +131,19 @@ class Compilation(TimingListener):
         """The seconds spent compiling so far."""
         return float(self.duration) if self.done else 0.0
 
+    def concerns(self, event: Any) -> bool:
+        """Whether the function is one of mklopt: users may compile their own."""
+        found = (event.data or {}).get("dispatcher")
+        return getattr(found, "py_func", None) in self.ours
+
     def on_start(self, event: Any) -> None:
         """A function is about to be compiled."""
-        if event.data["dispatcher"].py_func in self.ours:
+        if self.concerns(event):
             super().on_start(event)
 
     def on_end(self, event: Any) -> None:
         """It is compiled: tell the user if it takes long."""
-        if event.data["dispatcher"].py_func in self.ours:
+        if self.concerns(event):
             super().on_end(event)
             self.count += 1
             if self.seconds > NOTICE_AFTER:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import float64, int64, njit
+from numba.core import event
 
 from mklopt.util import compiled
 from mklopt.util.compiled import MIN_SHARED_WORK, READ_ONLY, read_only, spread
@@ -126,6 +127,8 @@ def test_what_is_compiled_is_counted_once_and_other_people_s_is_not(monkeypatch)
 
     before, seconds = compiled.compilation.count, compiled.compilation.seconds
     njit(lambda x: x + 2)(1.0)
+    event.end_event("numba:compile", data=None)  # of another version, another target
+    event.end_event("numba:compile", data={"dispatcher": None})
     assert compiled.compilation.count == before
     ours(1.0), ours(2.0)
     assert compiled.compilation.count == before + 1
