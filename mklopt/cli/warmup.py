@@ -16,10 +16,11 @@ def command() -> None:
     kept for later starts; 1: it cannot be kept, because no folder for it can be
     written.
     """
-    from ..run.loop import solve
     from ..util.compiled import NOTICED, TOLD, compilation, why_uncached
 
     os.environ.update({NOTICED: "1", TOLD: "1"})  # this command tells it itself
+    from ..run.loop import solve
+
     for name, problems in steps():
         before = compilation.seconds
         click.echo(f"{name}: ", nl=False)
