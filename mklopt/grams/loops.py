@@ -6,9 +6,9 @@ added strictly in the order written. `chain` of storage.py bounds the error from
 """
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
-from ..util.compiled import compiled
+from ..util.compiled import compiled, inlined
 
 ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
 CHUNK = 2048  # numbers of each of four kernels that stay in the first cache
@@ -64,7 +64,7 @@ def dots(P, index, w, out, first, last):
             out[k] += a
 
 
-@njit(nogil=True, fastmath=ANY_ORDER)
+@inlined(fastmath=ANY_ORDER)
 def _strip(p, i, x, t, left, right, a):
     """A row between two columns: its product with x; t += a·row."""
     total = 0.0
@@ -74,7 +74,7 @@ def _strip(p, i, x, t, left, right, a):
     return total
 
 
-@njit(nogil=True, fastmath=ANY_ORDER)
+@inlined(fastmath=ANY_ORDER)
 def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
     """The same for four rows: x and t are read once for all of them."""
     e = f = g = h = 0.0
@@ -88,7 +88,7 @@ def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
     return e, f, g, h
 
 
-@njit(nogil=True)
+@inlined()
 def _corner(p, starts, x, t, i):
     """The entries of rows i to i + 3 in columns i to i + 3."""
     for j in range(i, i + 4):
@@ -177,7 +177,7 @@ def rows(P, index, starts, which, out):
                 row[j] = p[starts[i] + j - i]
 
 
-@njit(nogil=True, fastmath=ANY_ORDER)
+@inlined(fastmath=ANY_ORDER)
 def _factored(L, shift):
     """Whether L + δI has a Cholesky factor, which is written over the lower L."""
     for i in range(len(L)):

@@ -37,7 +37,7 @@ def compiled(*signatures: Any, **options: Any) -> Callable:
     """njit, cached; compiled at once for given signatures, else at the first call."""
 
     def decorate(function: Callable) -> Any:
-        found = njit(nogil=True, **options)(function)
+        found = inlined(no_cfunc_wrapper=not signatures, **options)(function)
         compilation.ours[function] = found
         if not _uncached:
             _cache(found, function)
@@ -48,6 +48,16 @@ def compiled(*signatures: Any, **options: Any) -> Callable:
         return found
 
     return decorate
+
+
+def inlined(**options: Any) -> Callable:
+    """njit for a part of compiled functions, which are cached with it.
+
+    An entry for C would take a tenth of the time to compile. Only functions that others
+    take as arguments need one; they have a signature.
+    """
+    options = {"nogil": True, "no_cfunc_wrapper": True, **options}
+    return njit(**options)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
