@@ -6,6 +6,7 @@ terminal a sentence says so after one second. `spread` runs a compiled loop on s
 threads.
 """
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -124,12 +125,17 @@ def _tell_uncached(reason: str) -> None:
 
 
 class Compilation(TimingListener):
-    """Counts the functions of mklopt that are compiled here, and the time it takes."""
+    """Counts the functions of mklopt that are compiled here, and the time it takes.
+
+    Meanwhile garbage is not collected: it would be looked for all the time, a tenth of
+    the time to compile, and hardly found.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.ours: dict[Callable, Any] = {}
         self.count = 0
+        self._collecting: list[bool] = []  # before each function that is being compiled
 
     @property
     def ready(self) -> int:
@@ -150,12 +156,16 @@ class Compilation(TimingListener):
         """A function is about to be compiled."""
         if self.concerns(event):
             super().on_start(event)
+            self._collecting.append(gc.isenabled())
+            gc.disable()
 
     def on_end(self, event: Any) -> None:
         """It is compiled: tell the user if it takes long."""
         if self.concerns(event):
             super().on_end(event)
             self.count += 1
+            if self._collecting.pop():
+                gc.enable()
             if self.seconds > NOTICE_AFTER:
                 _notice()
 

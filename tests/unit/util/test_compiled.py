@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import select
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -135,6 +137,30 @@ def test_what_is_compiled_is_counted_once_and_other_people_s_is_not(monkeypatch)
     assert 0 < compiled.compilation.seconds - seconds < 20
     ours(1)  # another type
     assert compiled.compilation.count == before + 2
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_afterwards_as_before(collecting, monkeypatch):
+    monkeypatch.setattr(compiled, "_cache", lambda *_: None)
+    inner = compiled.compiled()(lambda x: x + 1)
+
+    @compiled.compiled()
+    def good(x):
+        return inner(x) + 2
+
+    @compiled.compiled()
+    def bad(x):
+        return good(x) + nothing  # type: ignore[name-defined]  # noqa: F821
+
+    try:
+        gc.enable() if collecting else gc.disable()
+        for function in (bad, good):
+            with suppress(Exception):
+                function(1.0)
+            assert gc.isenabled() == collecting
+        assert good(1.0) == 4.0
+    finally:
+        gc.enable()
 
 
 def said_on_a_terminal(folder: Path, code: str, **more: str) -> str:
