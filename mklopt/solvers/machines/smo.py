@@ -18,7 +18,7 @@ moves alone (j = i). A step ends at a bound or at a kink.
 
 import numpy as np
 
-from ...util.compiled import compiled
+from ...util.compiled import compiled, inlined
 
 
 @compiled()
@@ -55,7 +55,7 @@ def inner_gap(linear, kink, ridge, low, high, bias, alpha, g):
     return total, b
 
 
-@compiled()
+@inlined()
 def _steepest(g, kink, alpha, high):
     """The coordinate with the steepest slope upwards: a loop that stays this short."""
     best, i = -np.inf, -1
@@ -68,7 +68,7 @@ def _steepest(g, kink, alpha, high):
     return i, 1.0, best
 
 
-@compiled()
+@inlined()
 def _best_alone(g, kink, ridge, alpha, low, high, diag):
     """The coordinate that gains most by itself."""
     gain, i, way, fall = 0.0, -1, 1.0, 0.0
@@ -142,7 +142,7 @@ def longest(i, j, way, kink, low, high, alpha):
     return step
 
 
-@compiled()
+@inlined()
 def _moved(x, step, low, high):
     """x + step, landing exactly on bounds and on 0."""
     y = min(max(x + step, low), high)
