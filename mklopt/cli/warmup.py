@@ -48,9 +48,11 @@ def steps() -> Iterator[tuple[str, Iterator[Any]]]:
     X = np.random.default_rng(0).normal(size=(len(labels), 2))
     fitted = rakotomamonjy().fit(X, "spherical")
 
-    def from_points() -> Iterator[Problem]:
+    def from_points_and_matrices() -> Iterator[Problem]:
+        matrices = GramStack(np.stack(list(fitted)))
         fitted.cross(X)
-        yield Problem(fitted.grams(), labels, "hinge", LpNorm(2.0))
+        for grams in (fitted.grams(), matrices):
+            yield Problem(grams, labels, "hinge", LpNorm(2.0))
 
     def losses() -> Iterator[Problem]:
         factors = GramStack.from_factors([X, X[:, :1], X[:, 1:]])
@@ -66,6 +68,6 @@ def steps() -> Iterator[tuple[str, Iterator[Any]]]:
         for kind in formulations().values():
             yield Problem(grams, labels, "hinge", kind.examples(grams.M)[0])
 
-    yield "kernels", from_points()
+    yield "kernels", from_points_and_matrices()
     yield "losses", losses()
     yield "formulations", regularizers()
