@@ -21,6 +21,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python $(INSTALL)
+	-$(BIN)/mklopt warmup
 	@touch $(STAMP)
 
 test: install

@@ -17,14 +17,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import boolean, float64, int64, void
 
 from ..util.compiled import compiled
 
-GROUP = (float64[::1], float64[::1])  # u and step of one group, or of all
 
-
-@compiled(float64(*GROUP, float64, float64, float64))
+@compiled()
 def multiplier(u, step, s, N, top):
     """r = 1: λ = N^{2−s} T(λ)^{s−1}, T(λ) = Σ (u − step λ)₊; it is at most top.
 
@@ -60,7 +57,7 @@ def multiplier(u, step, s, N, top):
     return x
 
 
-@compiled(float64(float64, float64, float64))
+@compiled()
 def power(u, weight, r):
     """z with z + weight z^{r−1} = u: Newton in log z, from above."""
     if u <= 0:
@@ -78,7 +75,7 @@ def power(u, weight, r):
     return math.exp(t)
 
 
-@compiled(float64(*GROUP, float64, float64, float64[::1]))
+@compiled()
 def norm_at(u, step, r, mu, z):
     """‖z‖_r for the multiplier μ; z is written in place."""
     top = total = 0.0
@@ -92,7 +89,7 @@ def norm_at(u, step, r, mu, z):
     return top * total ** (1 / r)
 
 
-@compiled(float64(float64[::1]))
+@compiled()
 def next_point(bracket):
     """The next x inside (low, high, below, above, …): regula falsi, or the middle."""
     low, high, below, above = bracket[0], bracket[1], bracket[2], bracket[3]
@@ -100,7 +97,7 @@ def next_point(bracket):
     return x if low < x < high else 0.5 * (low + high)
 
 
-@compiled(boolean(float64[::1], float64, float64))
+@compiled()
 def update_bracket(bracket, x, value):
     """Move the end that x replaces; the other is halved when it stays (Illinois)."""
     if value == 0 or bracket[1] - bracket[0] <= 1e-15 * bracket[1]:
@@ -113,7 +110,7 @@ def update_bracket(bracket, x, value):
     return True
 
 
-@compiled(float64(*GROUP, float64, float64, float64, float64[::1]))
+@compiled()
 def solve_group(u, step, r, s, N, z):
     """r > 1: the group's z, and R with R = ‖z(N^{2−s} R^{s−r})‖_r; 0: there is none."""
     high = norm_at(u, step, r, 0.0, z)
@@ -138,9 +135,7 @@ def solve_group(u, step, r, s, N, z):
     return R
 
 
-@compiled(
-    float64(*GROUP, int64[::1], float64[::1], float64, float64, float64, float64[::1])
-)
+@compiled()
 def excess(u, step, ends, tops, r, s, N, z):
     """N minus the norm that N leaves; z is written in place."""
     total = largest = 0.0
@@ -164,7 +159,7 @@ def excess(u, step, ends, tops, r, s, N, z):
     return N - (total if np.isinf(s) else largest * total ** (1 / s))
 
 
-@compiled(void(*GROUP, int64[::1], float64, float64, float64[::1]))
+@compiled()
 def prox_of_groups(u, step, ends, r, s, z):
     """z in place; kernels come sorted, group j at ends[j]:ends[j + 1]. s = ∞: r = 1."""
     tops, top = np.zeros(len(ends) - 1), 0.0

@@ -418,7 +418,7 @@ class Loss(ClosedForms):
 
         name, *parameter = self.compiled
         value = getattr(self, parameter[0]) if parameter else 0.0
-        return getattr(pointwise, name), value
+        return pointwise.at_a_sample(getattr(pointwise, name)), value
 
     def margins(self, y: Array) -> Array | None:
         """Δ of V = max_j (f_j + Δ_j) − f_y: how far class j must stay below class y.

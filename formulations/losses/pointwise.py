@@ -2,12 +2,14 @@
 
     value = function(f, y, parameter, g)        f and g of length 1, or k; g is written
 
-One signature for all, so that one compiled loop serves every loss. Classes arrive as
-y = 0.0 … k − 1. The contract suite checks each against the loss that states it.
+One signature for all, so that one compiled loop serves every loss; `at_a_sample`
+compiles one of them, when it is used. Classes arrive as y = 0.0 … k − 1. The contract
+suite checks each against the loss that states it.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from math import exp, log, log1p
 
 from numba import float64
@@ -15,10 +17,9 @@ from numba import float64
 from ...util.compiled import compiled
 
 SIGNATURE = float64(float64[::1], float64, float64, float64[::1])
-at_a_sample = compiled(SIGNATURE)
+at_a_sample = cache(compiled(SIGNATURE))
 
 
-@at_a_sample
 def hinge(f, y, _, g):
     """max(0, 1 − y f)."""
     short = 1 - y * f[0]
@@ -26,7 +27,6 @@ def hinge(f, y, _, g):
     return max(short, 0.0)
 
 
-@at_a_sample
 def logistic(f, y, _, g):
     """log(1 + exp(−y f))."""
     margin = y * f[0]
@@ -35,7 +35,6 @@ def logistic(f, y, _, g):
     return max(-margin, 0.0) + log1p(small)
 
 
-@at_a_sample
 def eps_insensitive(f, y, eps, g):
     """max(0, |f − y| − ε)."""
     off = f[0] - y
@@ -43,7 +42,6 @@ def eps_insensitive(f, y, eps, g):
     return max(abs(off) - eps, 0.0)
 
 
-@at_a_sample
 def huber(f, y, delta, g):
     """½r² up to |r| = δ, then δ|r| − ½δ²."""
     off = f[0] - y
@@ -52,7 +50,6 @@ def huber(f, y, delta, g):
     return inner * (abs(off) - 0.5 * inner)
 
 
-@at_a_sample
 def quantile(f, y, tau, g):
     """max(τ r, (τ − 1) r), r = y − f."""
     off = f[0] - y
@@ -60,7 +57,6 @@ def quantile(f, y, tau, g):
     return g[0] * off
 
 
-@at_a_sample
 def multiclass_hinge(f, y, _, g):
     """max_j (f_j + [j ≠ y]) − f_y."""
     own = int(y)
@@ -74,7 +70,6 @@ def multiclass_hinge(f, y, _, g):
     return top - f[own]
 
 
-@at_a_sample
 def multinomial(f, y, _, g):
     """log Σ_j exp f_j − f_y."""
     top, total = f.max(), 0.0

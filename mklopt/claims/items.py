@@ -17,6 +17,8 @@ sizes of the paper; and where studies are kept. Everything is a function of the 
 columns that begin with "seconds" excepted.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib
 import inspect
@@ -26,15 +28,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from ..campaign.fingerprint import fingerprint
 from ..judge.rates import RateCheck
 from ..util.files import write_whole
 from ..util.style import styled
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 MODES = ("tiny", "quick", "full")
@@ -256,6 +260,8 @@ def csv(rows: pd.DataFrame) -> str:
 
 
 def _read(path: Any) -> pd.DataFrame:
+    import pandas as pd
+
     nothing = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
     return pd.read_csv(path, **nothing)  # to the last bit from pandas 3.1 on
 
@@ -461,8 +467,8 @@ def known() -> list[str]:
     return sorted(path.parent.name for path in folder.glob("*/claims.py"))
 
 
-def load(key: str) -> Paper:
-    """A paper by its key; its modules are imported as papers.<key>.<module>."""
+def about(key: str) -> tuple[str, str]:
+    """The title of a paper and what it is about; its modules are not imported."""
     if key not in known():
         raise ValueError(
             f"paper {key!r} is not known; choose one of {', '.join(known())}"
@@ -470,9 +476,15 @@ def load(key: str) -> Paper:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     home = importlib.import_module(f"papers.{key}")
+    title, _, rest = (home.__doc__ or "").strip().partition("\n")
+    return title, rest.strip()
+
+
+def load(key: str) -> Paper:
+    """A paper by its key; its modules are imported as papers.<key>.<module>."""
+    title, text = about(key)
     for path in sorted((ROOT / "papers" / key).glob("*.py")):
         importlib.import_module(f"papers.{key}.{path.stem}")
-    title, _, about = (home.__doc__ or "").strip().partition("\n")
     mine = [item for (paper, _), item in _ITEMS.items() if paper == key]
     mine.sort(key=lambda item: inspect.getfile(item.run))
 
@@ -480,7 +492,7 @@ def load(key: str) -> Paper:
         return {item.name: item for item in mine if isinstance(item, which)}
 
     kinds = (kind(Study), kind(Claim), kind(Figure), kind(Sheet))
-    return Paper(key, title, about.strip(), *kinds)
+    return Paper(key, title, text, *kinds)
 
 
 def used_by(item: Item, scale: Scale) -> tuple[Any, list[str]]:

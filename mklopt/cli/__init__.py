@@ -6,7 +6,18 @@ that a script can call as well.
 
 import click
 
-from . import benchopt, certify, check, derive, listing, paper, race, solve, verify
+from . import (
+    benchopt,
+    certify,
+    check,
+    derive,
+    listing,
+    paper,
+    race,
+    solve,
+    verify,
+    warmup,
+)
 
 
 @click.group(
@@ -17,5 +28,6 @@ def main() -> None:
     """Multiple kernel learning: declared once, solved fast, certified."""
 
 
-for module in (benchopt, certify, check, derive, listing, paper, race, solve, verify):
+COMMANDS = (benchopt, certify, check, derive, listing, paper, race, solve, verify)
+for module in (*COMMANDS, warmup):
     main.add_command(module.command)

@@ -57,11 +57,11 @@ def _children(root: type) -> dict[str, type]:
 
 def _papers() -> dict[str, str]:
     """What each paper is; without a checkout, the solvers that name it."""
-    from ..claims.items import NotACheckout, known, load
+    from ..claims.items import NotACheckout, about, known
     from ..solvers import solvers
 
     try:
-        return {key: load(key).title for key in known()}
+        return {key: about(key)[0] for key in known()}
     except NotACheckout:
         found: dict[str, list[str]] = {}
     for name, solver in solvers().items():

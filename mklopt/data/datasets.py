@@ -25,6 +25,7 @@ References: Breiman (1996), "Bias, variance, and arcing classifiers"; Breiman et
 """
 
 import difflib
+import importlib.util
 import inspect
 import os
 from collections.abc import Callable, Mapping
@@ -344,6 +345,11 @@ _BUILT_IN = {  # the loader of scikit-learn, and the kind of labels
     "digits": ("load_digits", "classes"),
     "diabetes": ("load_diabetes", "real"),
 }
+_FILES = {  # of those that are plain text, by loader
+    "load_breast_cancer": "breast_cancer.csv",
+    "load_wine": "wine_data.csv",
+    "load_iris": "iris.csv",
+}
 _DIGITS = tuple("0123456789")
 _MFEAT = {"fou": 14, "fac": 12, "kar": 16, "pix": 20, "zer": 22, "mor": 18}
 _TABLES = {
@@ -391,12 +397,24 @@ def _assembled(name: str, parts: dict[str, Array], y: Array, source: str) -> Dat
 
 
 def _built_in(name: str) -> Dataset:
-    import sklearn.datasets
-
     loader, kind = _BUILT_IN[name]
-    X, y = getattr(sklearn.datasets, loader)(return_X_y=True)
+    X, y = _from_scikit_learn(loader)
     y = 1.0 - 2.0 * y if kind == "binary" else y  # malignant is 0 there and +1 here
     return Dataset(name, X, y, kind=kind, source=f"scikit-learn, {loader}")
+
+
+def _from_scikit_learn(loader: str) -> tuple[Array, Array]:
+    """X and y; from its file if it can be found: importing the package takes 1 s."""
+    package = importlib.util.find_spec("sklearn")
+    home = Path(package.origin).parent if package and package.origin else Path()
+    path = home / "datasets" / "data" / _FILES.get(loader, "")
+    if path.is_file():
+        table = np.loadtxt(path, delimiter=",", skiprows=1)
+        return table[:, :-1].copy(), table[:, -1].astype(int)
+    import sklearn.datasets
+
+    X, y = getattr(sklearn.datasets, loader)(return_X_y=True)
+    return X, y
 
 
 def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:

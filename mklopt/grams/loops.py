@@ -6,9 +6,9 @@ added strictly in the order written. `chain` of storage.py bounds the error from
 """
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
-from ..util.compiled import compiled
+from ..util.compiled import compiled, inlined
 
 ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
 TOGETHER = 4  # kernels that `combine` and `dots` read at a time
@@ -65,15 +65,7 @@ def dots(P, index, w, out, first, last):
             out[k] += a
 
 
-@njit(nogil=True, fastmath=ANY_ORDER)
-def _dot(a, b):
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-@njit(nogil=True, fastmath=ANY_ORDER)
+@inlined(fastmath=ANY_ORDER)
 def _strip(p, i, x, t, left, right, a):
     """A row between two columns: its product with x; t += a·row."""
     total = 0.0
@@ -83,7 +75,7 @@ def _strip(p, i, x, t, left, right, a):
     return total
 
 
-@njit(nogil=True, fastmath=ANY_ORDER)
+@inlined(fastmath=ANY_ORDER)
 def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
     """The same for four rows: x and t are read once for all of them."""
     e = f = g = h = 0.0
@@ -97,7 +89,7 @@ def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
     return e, f, g, h
 
 
-@njit(nogil=True)
+@inlined()
 def _corner(p, starts, x, t, i):
     """The entries of rows i to i + 3 in columns i to i + 3."""
     for j in range(i, i + 4):
@@ -117,8 +109,9 @@ def matvec(P, index, starts, A, out, first, last):
     row. Unsigned indices tell the compiler that none of them counts from the end.
     """
     n = A.shape[2]
-    t = np.empty(n)
-    s = (starts - np.arange(n)).astype(np.uint64)
+    t, s = np.empty(n), np.empty(n, np.uint64)
+    for i in range(n):
+        s[i] = starts[i] - i
     for k in range(first, last):
         p = P[index[k]]
         for column in range(A.shape[1]):
@@ -163,7 +156,9 @@ def unpack(flat, out):
         bottom = min(top + ROWS, n)
         for i in range(top, bottom):
             s = i * n - i * (i + 1) // 2
-            out[i, i:] = flat[s + i : s + n]
+            row = out[i]
+            for j in range(i, n):
+                row[j] = flat[s + j]
         for j in range(top, n):
             row = out[j]
             for i in range(top, min(bottom, j)):
@@ -205,56 +200,37 @@ def part(P, index, starts, which, begins, out, first, last):
                 b = end
 
 
-@njit(nogil=True)
-def _orthogonal(Q, k, q):
-    """Q[k] = q/‖q‖ after its parts along Q[:k] are gone; 0 if nothing is left."""
-    before = np.sqrt(np.sum(q * q))
-    for _ in range(2):  # twice is enough
-        for j in range(k):
-            q -= np.sum(Q[j] * q) * Q[j]
-    length = np.sqrt(np.sum(q * q))
-    Q[k] = q / length if length > 1e-10 * before else 0.0 * q
+@inlined(fastmath=ANY_ORDER)
+def _factored(L, shift):
+    """Whether L + δI has a Cholesky factor, which is written over the lower L."""
+    for i in range(len(L)):
+        row = L[i]
+        for j in range(i + 1):
+            s, other = row[j], L[j]
+            for k in range(j):
+                s -= row[k] * other[k]
+            row[j] = s / other[j] if j < i else np.sqrt(s + shift)
+        if not row[i] > 0:
+            return False
+    return True
 
 
 @compiled()
-def screen(P, starts, which, begin, scale, minors, T, first, last):
-    """What shows that kernels are indefinite, from the samples `which` of each.
+def screen(P, starts, which, rounding, passed, first, last):
+    """passed[m]: the samples `which` of K_m + δI have a Cholesky factor.
 
-    scale[m]: the largest entry, not 0; the rest is relative to it
-    minors[m]: the smallest eigenvalue of a 2 × 2 minor with |K_ij| > √K_ii√K_jj, or 0
-    T[m]: QᵀKQ of Lanczos vectors Q, of which `begin` is the first
+    δ is `rounding` times the trace. The smallest number of all is added to it, so that
+    0 is a kernel, while others without a diagonal are none.
     """
-    n, steps = len(which), T.shape[1]
-    A, Q = np.empty((n, n)), np.empty((steps, n))
-    root, q = np.empty(n), np.empty(n)
+    L = np.empty((len(which), len(which)))
     for m in range(first, last):
-        p, top = P[m], 0.0
-        for i in range(n):
-            for j in range(i, n):
-                a = np.float64(p[starts[which[i]] + which[j] - which[i]])
-                A[i, j] = A[j, i] = a
-                top = max(top, abs(a))
-        scale[m], minors[m], most = max(top, 1e-300), 0.0, 0.0
-        A *= 1 / scale[m]
-        for i in range(n):
-            root[i] = np.sqrt(max(A[i, i], 0.0))
-        for i in range(n):
-            for j in range(i + 1, n):
-                if abs(A[i, j]) - root[i] * root[j] > most:
-                    most = abs(A[i, j]) - root[i] * root[j]
-                    mean, half = (
-                        root[i] ** 2 + root[j] ** 2,
-                        root[i] ** 2 - root[j] ** 2,
-                    )
-                    low = 0.5 * mean - np.sqrt(0.25 * half**2 + A[i, j] ** 2)
-                    minors[m] = min(minors[m], low)
-        q[:] = begin
-        for k in range(steps):
-            _orthogonal(Q, k, q)
-            for i in range(n):
-                q[i] = _dot(A[i], Q[k])
-            for j in range(k + 1):
-                T[m, j, k] = T[m, k, j] = _dot(Q[j], q)
+        p, shift = P[m], 5e-324
+        for j in range(len(which)):
+            start = starts[which[j]]
+            shift += rounding * p[start]
+            for i in range(j, len(which)):
+                L[i, j] = p[start + which[i] - which[j]]
+        passed[m] = _factored(L, shift)
 
 
 @compiled(fastmath=ANY_ORDER)

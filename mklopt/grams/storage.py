@@ -69,14 +69,12 @@ class Triangles:
         """Put (K + Kᵀ)/2 in place m; returns the measures of loops.store."""
         return loops.store(K, self.P[m], self.starts, self.full)
 
-    def screen(self, which: Array, begin: Array, steps: int) -> tuple[Array, ...]:
-        """The scales, minors and Lanczos matrices of loops.screen, for all kernels."""
-        M = len(self.P)
-        scale, minors, T = np.empty(M), np.empty(M), np.empty((M, steps, steps))
-        arguments = (self.P, self.starts, which, begin, scale, minors, T)
-        work = M * len(which) ** 2 * (steps + 2)
-        spread(loops.screen, *arguments, count=M, work=work)
-        return scale, minors, T
+    def screen(self, which: Array, rounding: float) -> Array:
+        """(M,): whether each kernel passes loops.screen."""
+        passed = np.empty(len(self.P), bool)
+        arguments, work = (self.P, self.starts, which, rounding, passed), which.size**3
+        spread(loops.screen, *arguments, count=len(passed), work=work * len(passed))
+        return passed
 
     @cached_property
     def root_sizes(self) -> Array:

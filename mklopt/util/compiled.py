@@ -1,27 +1,43 @@
-"""Compiled loops: how numba is called, with a cache on disk, and types of arrays."""
+"""Compiled loops: how numba is called, its cache, and what users are told.
 
+`compiled` is njit with a cache on disk; a function is compiled when it is first called
+with arrays of new types. `compilation` counts what was compiled in this process. On a
+terminal a sentence says so after one second.
+"""
+
+import gc
+import multiprocessing
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import float64, njit, types
+from numba.core.caching import FunctionCache
+from numba.core.event import TimingListener, register
 
 TOLD = "MKLOPT_UNCACHED"  # set once the user knows that nothing is cached
+NOTICED = "MKLOPT_COMPILING"  # set once the user knows that something is compiled
+NOTICE_AFTER = 1.0  # second of compiling
+ABOUT = 6  # seconds that compiling takes before a first solve
 
-# Contiguous float64 arrays that may be read-only: (n,), (n, k) and (M, n, n).
-VECTOR = types.Array(float64, 1, "C", readonly=True)
+# Contiguous float64 matrices that may be read-only.
 READ_ONLY = types.Array(float64, 2, "C", readonly=True)
-STACK = types.Array(float64, 3, "C", readonly=True)
 
 
 def compiled(*signatures: Any, **options: Any) -> Callable:
     """njit, cached; compiled at once for given signatures, else at the first call."""
 
     def decorate(function: Callable) -> Any:
-        found = njit(nogil=True, **options)(function)
+        # Functions that others take as arguments need an entry for C: they have a
+        # signature.
+        entries = {"nogil": True, "no_cfunc_wrapper": not signatures}
+        found = njit(**{**entries, **options})(function)
+        compilation.ours[function] = found
         if not _uncached:
-            _cache(found)
+            _cache(found, function)
         for signature in signatures:
             found.compile(signature)
         if signatures:
@@ -31,28 +47,51 @@ def compiled(*signatures: Any, **options: Any) -> Callable:
     return decorate
 
 
-def _cache(found: Any) -> None:
+def inlined(**options: Any) -> Callable:
+    """njit for a part of compiled functions, which are cached with it.
+
+    It has no entries for Python and C: without them it takes a third less time to
+    compile. Python must not call it.
+    """
+    bare = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(**{**bare, **options})
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A contiguous view that cannot be written.
+
+    To numba such arrays have a type of their own: without this, a loop would be
+    compiled twice.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+# ---- the cache on disk ------------------------------------------------------------
+
+_uncached: list[str] = []  # why compiled code is not cached; empty while it is
+
+
+def why_uncached() -> str:
+    """Why compiled code is not kept for the next start; "" if it is."""
+    return _uncached[0] if _uncached else ""
+
+
+def _cache(found: Any, function: Callable) -> None:
     try:
-        found.enable_caching()
+        found._cache = _Forgiving(function)  # what enable_caching of numba does
     except RuntimeError as error:  # there is no folder that can be written
         _tell_uncached(str(error))
-    else:
-        found._cache = _Forgiving(found._cache)
 
 
-class _Forgiving:
+class _Forgiving(FunctionCache):
     """A cache whose errors cost time alone: a full disk, a damaged file."""
-
-    def __init__(self, cache: Any):
-        self._cache = cache
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
 
     def load_overload(self, *arguments: Any) -> Any:
         """What was compiled before; None if it cannot be read."""
         try:
-            return self._cache.load_overload(*arguments)
+            return super().load_overload(*arguments)
         except Exception as error:
             _tell_uncached(str(error) or type(error).__name__)
             return None
@@ -60,12 +99,9 @@ class _Forgiving:
     def save_overload(self, *arguments: Any) -> None:
         """Keep what was compiled, if that is possible."""
         try:
-            self._cache.save_overload(*arguments)
+            super().save_overload(*arguments)
         except Exception as error:
             _tell_uncached(str(error) or type(error).__name__)
-
-
-_uncached: list[str] = []  # why compiled code is not cached; empty while it is
 
 
 def _tell_uncached(reason: str) -> None:
@@ -74,8 +110,71 @@ def _tell_uncached(reason: str) -> None:
         os.environ[TOLD] = "1"
         warnings.warn(
             f"compiled code cannot be cached ({reason}): mklopt works, but every start "
-            "takes up to a minute longer; set NUMBA_CACHE_DIR to a folder that can be "
-            "written",
+            f"takes about {ABOUT} s longer; set NUMBA_CACHE_DIR to a folder that can "
+            "be written",
             RuntimeWarning,
             stacklevel=4,
         )
+
+
+# ---- what was compiled ------------------------------------------------------------
+
+
+class Compilation(TimingListener):
+    """Counts the functions of mklopt that are compiled here, and the time it takes.
+
+    Meanwhile garbage is not collected: it would be looked for all the time, a tenth of
+    the time to compile, and hardly found.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ours: dict[Callable, Any] = {}
+        self.count = 0
+        self._collecting: list[bool] = []  # before each function that is being compiled
+
+    @property
+    def ready(self) -> int:
+        """How many functions, each type of arguments counted, need no compiling."""
+        return sum(len(found.signatures) for found in self.ours.values())
+
+    @property
+    def seconds(self) -> float:
+        """The seconds spent compiling so far."""
+        return float(self.duration) if self.done else 0.0
+
+    def concerns(self, event: Any) -> bool:
+        """Whether the function is one of mklopt: users may compile their own."""
+        found = (event.data or {}).get("dispatcher")
+        return getattr(found, "py_func", None) in self.ours
+
+    def on_start(self, event: Any) -> None:
+        """A function is about to be compiled."""
+        if self.concerns(event):
+            super().on_start(event)
+            self._collecting.append(gc.isenabled())
+            gc.disable()
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled: tell the user if it takes long."""
+        if self.concerns(event):
+            super().on_end(event)
+            self.count += 1
+            if self._collecting.pop():
+                gc.enable()
+            if self.seconds > NOTICE_AFTER:
+                _notice()
+
+
+compilation = Compilation()
+register("numba:compile", compilation)
+
+
+def _notice() -> None:
+    """Say once, on a terminal and not from a worker, why nothing happens."""
+    worker = multiprocessing.parent_process() is not None
+    if NOTICED in os.environ or worker or not sys.stderr.isatty():
+        return
+    os.environ[NOTICED] = "1"
+    often = "at every start" if _uncached else "once"
+    print(f"mklopt: compiling {often}, about {ABOUT} s", file=sys.stderr)

@@ -118,7 +118,7 @@ def test_no_module_is_an_orphan():
         room, name = home_of(module)
         used = re.compile(
             rf"from [.\w]*\b{name} import|from [.\w]*\b{room.split('.')[-1]} import"
-            rf"[^\n]*\b{name}\b|from \.+ import[^\n]*\b{name}\b"
+            rf"[^\n]*\b{name}\b|from \.+ import( \([^)]*|[^\n]*)\b{name}\b"
         )
         if not any(used.search(t) for m, t in texts.items() if m != module):
             orphans.append(module)

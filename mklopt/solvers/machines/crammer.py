@@ -29,7 +29,7 @@ Reference: Crammer and Singer (2001), section 5 for the block; the rest derived 
 import numpy as np
 
 from ...problem import Problem
-from ...util.compiled import compiled
+from ...util.compiled import compiled, read_only
 from .linear import bordered
 from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend
 
@@ -78,10 +78,10 @@ class Ascent:
         self.domain = problem.loss.domain(problem.y)
         alpha = np.zeros(problem.shape) if start is None else np.array(start)
         self.place(self.domain.restore(alpha, self.C, False))
-        self.K, self.rho, self.gap = np.ascontiguousarray(K), 0.0, np.inf
+        self.K, self.rho, self.gap = read_only(K), 0.0, np.inf
         if problem.bias:
             self.rho = max(float(np.mean(np.diag(K))), 1 / float(np.sum(self.C)))
-            self.K = self.K + self.rho
+            self.K = read_only(self.K + self.rho)
         self.score()
         if problem.bias:
             self.raise_bias(self._multipliers())

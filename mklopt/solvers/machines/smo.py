@@ -18,7 +18,7 @@ moves alone (j = i). A step ends at a bound or at a kink.
 
 import numpy as np
 
-from ...util.compiled import compiled
+from ...util.compiled import compiled, inlined
 
 
 @compiled()
@@ -29,10 +29,11 @@ def inner_gap(linear, kink, ridge, low, high, bias, alpha, g):
     if bias:
         top, bottom = -np.inf, np.inf
         for k in range(n):
-            if alpha[k] < high[k]:
-                top = max(top, -(g[k] + (kink[k] if alpha[k] >= 0 else -kink[k])))
-            if alpha[k] > low[k]:
-                bottom = min(bottom, -(g[k] + (kink[k] if alpha[k] > 0 else -kink[k])))
+            a, slope, bend = alpha[k], g[k], kink[k]
+            if a < high[k]:
+                top = max(top, -(slope + (bend if a >= 0 else -bend)))
+            if a > low[k]:
+                bottom = min(bottom, -(slope + (bend if a > 0 else -bend)))
         if np.isfinite(top) and np.isfinite(bottom):
             b = 0.5 * (top + bottom)
         elif np.isfinite(top):
@@ -41,43 +42,44 @@ def inner_gap(linear, kink, ridge, low, high, bias, alpha, g):
             b = bottom
     total = 0.0
     for k in range(n):
-        a = alpha[k]
-        pull = -(g[k] - ridge[k] * a) - b  # ℓ − f − b, the residual of the sample
-        here = 0.5 * ridge[k] * a * a + kink[k] * abs(a) - pull * a
-        if pull > kink[k]:
-            t = high[k] if ridge[k] == 0 else min(high[k], (pull - kink[k]) / ridge[k])
-            here += t * (pull - kink[k]) - 0.5 * ridge[k] * t * t
-        elif pull < -kink[k]:
-            t = low[k] if ridge[k] == 0 else max(low[k], (pull + kink[k]) / ridge[k])
-            here += t * (pull + kink[k]) - 0.5 * ridge[k] * t * t
+        a, bend, r = alpha[k], kink[k], ridge[k]
+        pull = -(g[k] - r * a) - b  # ℓ − f − b, the residual of the sample
+        here = 0.5 * r * a * a + bend * abs(a) - pull * a
+        over = pull - bend if pull > bend else min(pull + bend, 0.0)
+        if over != 0:
+            t = high[k] if over > 0 else low[k]
+            if r != 0:
+                t = min(t, over / r) if over > 0 else max(t, over / r)
+            here += t * over - 0.5 * r * t * t
         total += max(here, 0.0)
     return total, b
 
 
-@compiled()
+@inlined()
 def _steepest(g, kink, alpha, high):
     """The coordinate with the steepest slope upwards: a loop that stays this short."""
     best, i = -np.inf, -1
     for k in range(len(alpha)):
-        if alpha[k] < high[k]:
-            slope = -(g[k] + (kink[k] if alpha[k] >= 0 else -kink[k]))
+        a, bend = alpha[k], kink[k]
+        if a < high[k]:
+            slope = -(g[k] + (bend if a >= 0 else -bend))
             if slope > best:
                 best, i = slope, k
     return i, 1.0, best
 
 
-@compiled()
+@inlined()
 def _best_alone(g, kink, ridge, alpha, low, high, diag):
     """The coordinate that gains most by itself."""
     gain, i, way, fall = 0.0, -1, 1.0, 0.0
     for k in range(len(alpha)):
-        up = -(g[k] + (kink[k] if alpha[k] >= 0 else -kink[k]))
-        down = g[k] + (kink[k] if alpha[k] > 0 else -kink[k])
+        a, rise, u = alpha[k], g[k], kink[k]
+        up, down = -(rise + (u if a >= 0 else -u)), rise + (u if a > 0 else -u)
         slope, room, side = 0.0, 0.0, 1.0
-        if up > 0 and alpha[k] < high[k]:
-            slope, room = up, high[k] - alpha[k]
-        elif down > 0 and alpha[k] > low[k]:
-            slope, room, side = down, alpha[k] - low[k], -1.0
+        if up > 0 and a < high[k]:
+            slope, room = up, high[k] - a
+        elif down > 0 and a > low[k]:
+            slope, room, side = down, a - low[k], -1.0
         if slope > 0:
             bend = max(diag[k] + ridge[k], 1e-300)
             t = min(slope / bend, room)
@@ -111,8 +113,9 @@ def mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias):
         return i, slope, max(own, 1e-300)
     gain, j, fall, curve = 0.0, -1, 0.0, 1.0
     for k in range(len(alpha)):
-        if alpha[k] > low[k] and k != i:
-            both = slope + g[k] + (kink[k] if alpha[k] > 0 else -kink[k])
+        a, u = alpha[k], kink[k]
+        if a > low[k] and k != i:
+            both = slope + g[k] + (u if a > 0 else -u)
             if both > 0:
                 bend = own + diag[k] + ridge[k] - 2 * row[k]
                 bend = max(bend, 1e-12 * (own + 1e-300))
@@ -122,23 +125,24 @@ def mate(i, slope, g, kink, ridge, alpha, low, row, diag, bias):
 
 
 @compiled()
-def _room(a, way, kink, low, high):
-    """How far a coordinate can move up (way = 1) or down to a bound or its kink."""
-    if way > 0:
-        return -a if kink > 0 and a < 0 else high - a
-    return a if kink > 0 and a > 0 else a - low
-
-
-@compiled()
 def longest(i, j, way, kink, low, high, alpha):
-    """How far i can move in its direction, and j in the other one."""
-    step = _room(alpha[i], way, kink[i], low[i], high[i])
-    if j != i:
-        step = min(step, _room(alpha[j], -way, kink[j], low[j], high[j]))
+    """How far i can move in its direction (1 or −1), and j in the other one.
+
+    A coordinate that rises ends at its upper bound, or at 0 if there is a kink.
+    """
+    step, alone = np.inf, j == i
+    if way > 0 or not alone:
+        k = i if way > 0 else j
+        a = alpha[k]
+        step = -a if kink[k] > 0 and a < 0 else high[k] - a
+    if way < 0 or not alone:
+        k = j if way > 0 else i
+        a = alpha[k]
+        step = min(step, a if kink[k] > 0 and a > 0 else a - low[k])
     return step
 
 
-@compiled()
+@inlined()
 def _moved(x, step, low, high):
     """x + step, landing exactly on bounds and on 0."""
     y = min(max(x + step, low), high)
@@ -163,7 +167,9 @@ def smo(K, linear, kink, ridge, low, high, bias, alpha, g, tol, most):
     the rate g_i ± κ_i; the sign depends on the side of 0.
     """
     n = len(alpha)
-    diag = np.diag(K).copy()
+    diag = np.empty(n)
+    for k in range(n):
+        diag[k] = K[k, k]
     moves, stuck = 0, False
     while True:
         if moves % n == 0 or moves >= most or stuck:

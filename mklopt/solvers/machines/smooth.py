@@ -27,7 +27,7 @@ import numpy as np
 import scipy.linalg
 
 from ...util.arrays import NotFinite
-from ...util.compiled import compiled
+from ...util.compiled import compiled, read_only
 from .linear import jittered_cholesky
 from .machine import Array, Machine
 
@@ -177,7 +177,7 @@ class SmoothMachine(Machine):
         # new memory would cost half as much as the factorization
         if self._room.shape != self.K.shape or self._room.dtype != kind:
             self._room = np.empty(self.K.shape, kind)
-        _system(self.K, R, self._room)
+        _system(read_only(self.K), R, self._room)
         options = {"overwrite_a": True, "check_finite": False}
         try:
             self._factor = scipy.linalg.cho_factor(self._room.T, **options)

@@ -21,6 +21,7 @@ import numpy as np
 
 from ...formulations.losses.base import Quadratic
 from ...problem import Problem, quadratic_dual
+from ...util.compiled import read_only
 from .linear import bordered
 from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend, start_of_step
 from .smo import smo
@@ -80,7 +81,7 @@ class SMO:
     patient, overhead = False, 0
 
     def __init__(self, K: Array, dual: Quadratic, bias: bool, alpha: Array):
-        self.K, self.dual = np.ascontiguousarray(K), dual
+        self.K, self.dual = read_only(K), dual
         self.has_bias, self.alpha = bias, alpha
         self.turn = max(2 * len(K), 1000)
         self.gap, self.bias = np.inf, 0.0

@@ -24,17 +24,16 @@ Rakhlin, Shamir and Sridharan (2012).
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, int64, types
 
 from ...certificates.certificate import dual_value, primal_value
-from ...formulations.losses.pointwise import SIGNATURE
 from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
-from ...util.compiled import STACK, compiled
+from ...util.compiled import compiled
 from ..base import Array, Iterate, Steps, choice
 from ..start import first_coefficients
 from .dual_improvement import improve as improved
@@ -45,6 +44,7 @@ MAX_KEPT = 2**27  # numbers that may be stored in full: 1 GB
 BLOCK = 64  # rows that are read at once from a stack in another storage
 DEFAULT_STEPS, FEWEST_EPOCHS = 2_000_000, 5  # of a run without a number of epochs
 COUNTS = types.Array(int64, 1, "C", readonly=True)
+STACK = types.Array(float64, 3, "C", readonly=True)
 NUMBERS, TABLE, CUBE = float64[::1], float64[:, ::1], float64[:, :, ::1]
 # Places in `tally`, the numbers that steps read and write.
 SCALE, TIME, PULL, UPDATES, PAID, NOISE, SIZE = range(7)
@@ -109,11 +109,15 @@ def _mirror(quad, scale, q, a, c, omega):
     return size
 
 
-LOSS = types.FunctionType(SIGNATURE)
+@cache
+def _steps(pointwise: Any) -> Callable:
+    """Compiled when it is used, for all losses at once: they have one signature."""
+    loss = types.FunctionType(pointwise)
+    taken = (STACK, COUNTS, COUNTS, SAMPLES, loss, float64, RULE, STATE)
+    return compiled(types.void(*taken))(_make_steps)
 
 
-@compiled(types.void(STACK, COUNTS, COUNTS, SAMPLES, LOSS, float64, RULE, STATE))
-def _steps(rows, place, order, samples, loss, parameter, rule, state):
+def _make_steps(rows, place, order, samples, loss, parameter, rule, state):
     """A step at each sample of `order`; rows[:, place] are the rows of these samples.
 
     In stage 1 it is α ← α − ηz/q. In stage 2 ε = 1/(λt + s_t), with s_t as in
@@ -271,8 +275,9 @@ class Descent:
         order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
         loss, parameter = self.problem.loss.pointwise()
         rule, state = self._rule(float(R), float(eta)), self._state
+        steps = _steps(loss.nopython_signatures[0])
         for rows, place, some in self._blocks(order):
-            _steps(rows, place, some, self.samples, loss, parameter, rule, state)
+            steps(rows, place, some, self.samples, loss, parameter, rule, state)
         _settle(rule, state)
         if self.rows is not None:
             self.problem.grams.count_rows(self.tally[UPDATES] - before)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -168,6 +170,22 @@ def test_built_in_sets(name, shape, kind, counts):
         assert np.unique(d.y, return_counts=True)[1].tolist() == counts
     if name == "wdbc":  # malignant, the smaller class with the larger cells, is +1
         assert d.X[d.y == 1, 0].mean() > d.X[d.y == -1, 0].mean()
+
+
+@pytest.mark.parametrize("name", ["wdbc", "wine", "iris"])
+def test_sets_from_files_have_the_bits_of_scikit_learn(name, monkeypatch):
+    quick = load(name)
+    monkeypatch.setattr(datasets, "_FILES", {})
+    slow = load(name)
+    assert quick.X.tobytes() == slow.X.tobytes() and quick.X.flags.c_contiguous
+    assert quick.y.dtype == slow.y.dtype and quick.y.tobytes() == slow.y.tobytes()
+    assert quick.source == slow.source
+
+
+def test_the_first_set_of_the_readme_does_not_wait_for_scikit_learn():
+    code = "import sys; from mklopt import data; data.load('wdbc')"
+    code += "; sys.exit('sklearn' in sys.modules or 'pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_names_are_known_and_near_misses_are_recognized():

@@ -104,8 +104,21 @@ def test_kernels_that_are_indefinite_by_rounding_pass(n, kind):
 def test_what_is_not_a_negative_form_is_not_named():
     store = GramStack(kernels(M=3, n=70, rank=5))._store
     assert indefinite(store, 1e-6) == ""
-    store.P[1, store.starts[10]] = -1.0
+    store.screen = lambda which, rounding: np.zeros(3, bool)  # wrong about all
+    assert indefinite(store, 1e-6) == ""
+    del store.screen
+    store.P[1, store.starts[-1]] = -1.0
     assert "kernel 1 is" in indefinite(store, 1e-6)
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_small_negative_eigenvalues_are_found(n):
+    """Noise of 1e-4 on a smooth kernel: its eigenvalues are 1e-5 of the trace."""
+    draw = np.random.default_rng(0)
+    x, noise = draw.normal(size=n), 1e-4 * draw.normal(size=(n, n))
+    K = np.exp(-((x[:, None] - x) ** 2)) + noise + noise.T
+    with pytest.raises(ValueError, match="kernel 1 is not positive"):
+        GramStack([np.eye(n), K])
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.25])

@@ -124,19 +124,19 @@ def test_what_is_stored_is_the_mean_of_both_triangles(storage, n):
         np.testing.assert_array_equal(store.triangle(m), mean[m][np.triu_indices(n)])
 
 
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
 @pytest.mark.parametrize("storage", ["packed", "full"])
-def test_the_screen_sees_minors_and_lanczos_matrices_of_some_samples(storage):
-    K = kernels(M=3, n=20)
+def test_the_screen_factorizes_the_kernels_of_some_samples(storage, size):
+    K = kernels(M=5, n=20)
     K[1, 4, 8] = K[1, 8, 4] = 2 * np.sqrt(K[1, 4, 4] * K[1, 8, 8])
-    store, which = filled(K, storage), np.array([0, 4, 8, 15], dtype=np.int64)
-    scale, minors, T = store.screen(which, np.ones(4), 4)
-    for m in range(3):
-        part = K[m][np.ix_(which, which)]
-        assert scale[m] == np.max(np.abs(part))
-        values = np.linalg.eigvalsh(part)
-        np.testing.assert_allclose(np.linalg.eigvalsh(T[m] * scale[m]), values, 1e-9)
-    pair = np.linalg.eigvalsh(K[1][np.ix_([4, 8], [4, 8])])[0]
-    np.testing.assert_allclose(minors * scale, [0, pair, 0], atol=1e-12)
+    K[2], K[3], K[4] = 0.0, 0.0, K[4] - 0.1 * np.trace(K[4]) * np.eye(20)
+    K[3, 4, 8] = K[3, 8, 4] = 1.0
+    store = filled(size * K, storage)
+    which = np.array([0, 4, 8, 15], dtype=np.int64)
+    found = store.screen(which, 1e-6).tolist()
+    assert found == [True, False, True, False, False]
+    assert store.screen(which, 2.0).tolist() == [True, True, True, False, False]
+    assert store.screen(np.array([0, 4, 9]), 1e-6).tolist() == [True] * 4 + [False]
 
 
 def test_the_chain_counts_every_addition_of_a_product():

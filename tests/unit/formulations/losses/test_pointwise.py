@@ -7,6 +7,7 @@ import pytest
 
 from mklopt.formulations.losses import EpsInsensitive, Huber, Quantile, Squared
 from mklopt.formulations.losses import pointwise as compiled
+from mklopt.formulations.losses.pointwise import at_a_sample
 
 
 @pytest.mark.parametrize(
@@ -29,13 +30,16 @@ from mklopt.formulations.losses import pointwise as compiled
 )
 def test_value_and_subgradient(function, f, y, parameter, value, slope):
     g = np.empty(len(f))
-    found = function(np.array(f), y, parameter, g)
+    found = at_a_sample(function)(np.array(f), y, parameter, g)
     assert found == pytest.approx(value, abs=1e-15)
     assert g == pytest.approx(slope, abs=1e-15)
 
 
 def test_a_loss_states_its_function_and_parameter():
-    assert EpsInsensitive(0.3).pointwise() == (compiled.eps_insensitive, 0.3)
-    assert Huber(0.4).pointwise() == (compiled.huber, 0.4)
-    assert Quantile(0.2).pointwise() == (compiled.quantile, 0.2)
+    assert EpsInsensitive(0.3).pointwise() == (
+        at_a_sample(compiled.eps_insensitive),
+        0.3,
+    )
+    assert Huber(0.4).pointwise() == (at_a_sample(compiled.huber), 0.4)
+    assert Quantile(0.2).pointwise() == (at_a_sample(compiled.quantile), 0.2)
     assert Squared().pointwise() is None
