@@ -234,31 +234,14 @@ def screen(P, starts, which, rounding, passed, first, last):
 
 
 @compiled(fastmath=ANY_ORDER)
-def sizes(P, starts, sums, squares, first, last):
-    """sums[m]: the largest row sum of |K_m|; squares[m]: the sum of its squares.
-
-    Sums of n numbers ≥ 0 in any order, and of n such sums.
-    """
-    n = len(starts)
-    t = np.empty(n)
+def squares(P, out, first, last):
+    """out[m] = Σ P[m]²."""
     for m in range(first, last):
         p, total = P[m], 0.0
-        t[:] = 0.0
-        for i in range(n):
-            s = starts[i]
-            a = abs(np.float64(p[s]))
-            row, square = a, 0.0
-            for j in range(1, n - i):
-                b = abs(np.float64(p[s + j]))
-                row += b
-                square += b * b
-                t[i + j] += b
-            t[i] += row
-            total += a * a + 2 * square
-        top = 0.0
-        for i in range(n):
-            top = max(top, t[i])
-        sums[m], squares[m] = top, total
+        for j in range(len(p)):
+            a = np.float64(p[j])
+            total += a * a
+        out[m] = total
 
 
 @compiled()

@@ -55,6 +55,7 @@ class Triangles:
         self.starts = rows * (n + 1) if self.full else rows * n - rows * (rows - 1) // 2
         size = n * n if self.full else n * (n + 1) // 2
         self.P, self.dtype = np.empty((M, size), dtype), np.dtype(dtype)
+        self.squares: Array | None = None  # (M,) sums of squares of triangles
 
     @property
     def cost(self) -> float:
@@ -78,13 +79,16 @@ class Triangles:
 
     @cached_property
     def root_sizes(self) -> Array:
-        """Upper bounds of √λ_max(K_m): the least of row sums and Frobenius norm."""
-        M, n = len(self.P), self.n
-        sums, squares = np.empty(M), np.empty(M)
-        arguments = (self.P, self.starts, sums, squares)
-        spread(loops.sizes, *arguments, count=M, work=self.P.size)
-        largest = np.minimum(sums + TINY, np.sqrt(squares) + TINY)
-        return np.asarray(np.sqrt(largest) * (1 + gamma(2 * n + 8)) + TINY)
+        """Upper bounds of √λ_max(K_m): λ_max is at most the Frobenius norm."""
+        M, squares, whole = len(self.P), self.squares, False
+        if squares is None:
+            squares, whole = np.empty(M), self.full
+            spread(loops.squares, self.P, squares, count=M, work=self.P.size)
+        if not whole:  # every pair was counted once, and so was the diagonal
+            diagonal = self.P[:, self.starts].astype(float)
+            squares = np.maximum(2 * squares - np.sum(diagonal**2, axis=1), squares)
+        above = squares * (1 + gamma(self.n**2 + 16)) + TINY
+        return np.asarray(np.sqrt(np.sqrt(above)) * (1 + gamma(8)) + TINY)
 
     def quad_chain(self, columns: int) -> int:
         """The k for which the error of `quad` is at most γ_k Σ|K_ij||A_i||A_j|.

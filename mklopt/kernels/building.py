@@ -54,7 +54,9 @@ def build(
         where = (store.P, store.starts, store.full)
         what = (*_bases(fitted), *_rules(fitted), *_divisors(fitted))
         bands = -(-fitted.n // ROWS)
-        spread(fill_kernels, *where, *what, count=bands, work=store.P.size)
+        squares = np.zeros((bands, fitted.M))
+        spread(fill_kernels, *where, *what, squares, count=bands, work=store.P.size)
+        store.squares = np.sum(squares, axis=0)
 
     return filled_stack(squares, fill, storage, dtype)
 
@@ -119,8 +121,13 @@ def _evaluate(t, degree, number, k):
 
 
 @njit(**INNER, error_model="numpy")
-def _store(K, top, left, u, v, p, starts, full):
-    """A tile: the rows from `top` on, the columns from `left` on, j ≥ i of them."""
+def _store(K, top, left, u, v, p, starts, full, sums):
+    """A tile: the rows from `top` on, the columns from `left` on, j ≥ i of them.
+
+    Returns the sum of their squares; `sums` is memory for it, one number per column.
+    """
+    for j in range(K.shape[1]):
+        sums[j] = 0.0
     bottom, right, last = top + len(K), left + K.shape[1], len(u) - 1
     for i in range(top, bottom):
         begin = max(left, i)
@@ -132,10 +139,15 @@ def _store(K, top, left, u, v, p, starts, full):
         place, a, w = p[starts[i] + begin - i :], u[last, i], v[last, begin:right]
         for j in range(len(k)):
             place[j] = k[j] / (a * w[j])
+            sums[j] += place[j] * place[j]
     if full:
         for j in range(max(left, top + 1), right):
             for i in range(top, min(bottom, j)):
                 p[starts[j] - j + i] = p[starts[i] + j - i]
+    total = 0.0
+    for j in range(K.shape[1]):
+        total += sums[j]
+    return total
 
 
 @njit(**INNER)
@@ -151,14 +163,16 @@ def _gathered(X, columns):
 @compiled()
 def fill_kernels(
     P, starts, full, X, columns, features, order, ends, apart, degrees, numbers, u, v,
-    first, last,
+    squares, first, last,
 ):  # fmt: skip
     """All kernels on some bands of ROWS points, in the order 0, −1, 1, −2, ….
+
+    squares[piece, m] is the sum of the squares of what is stored of K_m, j ≥ i.
 
     The later a band of the upper triangle, the shorter it is: in this order the halves
     of all bands are the same amount of work.
     """
-    n, memory = len(starts), np.empty((2, ROWS * STRIP))
+    n, memory, sums = len(starts), np.empty((2, ROWS * STRIP)), np.empty(STRIP)
     bands = (n - 1) // ROWS + 1
     for b in range(len(apart)):
         Z = _gathered(X, columns[features[b] : features[b + 1]])
@@ -178,4 +192,6 @@ def fill_kernels(
                     m = order[e]
                     _evaluate(t, degrees[m], numbers[m], k)
                     K = k.reshape(rows, width)
-                    _store(K, top, left, u[m], v[m], P[m], starts, full)
+                    squares[piece, m] += _store(
+                        K, top, left, u[m], v[m], P[m], starts, full, sums
+                    )

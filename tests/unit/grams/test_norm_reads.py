@@ -55,7 +55,21 @@ def test_a_root_size_is_at_least_the_largest_eigenvalue():
         sizes = grams._store.root_sizes**2
         assert np.all(sizes >= values) and np.all(sizes <= 6 * np.array(values))
     both = mklopt.GramStack(np.stack([np.eye(30), np.ones((30, 30))]))
-    np.testing.assert_allclose(both._store.root_sizes**2, [1.0, 30.0], rtol=1e-12)
+    np.testing.assert_allclose(both._store.root_sizes**2, [30**0.5, 30.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("storage", ["packed", "full"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_built_kernels_have_the_sizes_that_the_same_matrices_have(storage, dtype):
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    fitted = mklopt.kernels.gaussians([0.3, 2.0], on="both").fit(X, "unit_trace")
+    built = fitted.grams(storage=storage, dtype=dtype)
+    given = mklopt.GramStack(built.dense(), storage=storage, dtype=dtype)
+    sizes = built._store.root_sizes
+    np.testing.assert_allclose(sizes, given._store.root_sizes, rtol=1e-9)
+    norms = np.linalg.norm(built.dense(), axis=(1, 2))
+    assert np.all(sizes**2 >= norms)
+    np.testing.assert_allclose(sizes**2, norms, rtol=1e-9)
 
 
 def test_a_bound_comes_from_the_last_read_of_each_kernel():
