@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from ..util.parameters import nested
 from .base import Array, Formulation, check_count
@@ -77,12 +76,14 @@ class NonIsotropic(Formulation):
 
     def conjugate(self, v: Array) -> float:
         """½ min over s ≥ 0 of ‖v² + s‖_E."""
+        from scipy.optimize import nnls
+
         x = np.asarray(v, float) ** 2
         top = float(np.max(x))
         if top == 0:
             return 0.0
         R = self.root
-        s, _ = scipy.optimize.nnls(R.T, -(R.T @ (x / top)))
+        s, _ = nnls(R.T, -(R.T @ (x / top)))
         return 0.5 * top * float(np.linalg.norm(R.T @ (x / top + s)))
 
     @property

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 Array = np.ndarray
 INF = float("inf")
@@ -139,6 +138,8 @@ def power_step(u: Array, weight: Array, q: float) -> Array:
 
 def positive_root(function: Callable[[float], float], top: float) -> float:
     """Where a function that is ≥ 0 at the top and < 0 near 0 vanishes (Brent)."""
+    from scipy.optimize import brentq
+
     if not top < INF:
         return np.nan
     low = 1e-3 * top

@@ -37,7 +37,6 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ..base import stated
 from ..derive.closed_forms import ClosedForms
@@ -480,6 +479,8 @@ class Loss(ClosedForms):
 
 def minimize_on_line(total: Callable[[float], float]) -> float:
     """A minimizer of a convex function on the line from its values alone."""
+    from scipy.optimize import minimize_scalar
+
     reach = 1.0
     while min(total(-reach), total(reach)) < total(0.0) and reach < 2.0**40:
         if min(total(-2 * reach), total(2 * reach)) >= min(total(-reach), total(reach)):

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 from scipy.special import log_softmax, softmax, xlogy
 
 from .base import EDGE, INF, Loss, per_sample
@@ -70,6 +69,8 @@ class MulticlassHinge(Loss):
 
     def best_bias(self, f: Array, y: Array, C: Array) -> Array:
         """A linear program: min Σ C ξ, ξ_i ≥ f_ij + [j ≠ y_i] + b_j − f_iy − b_y."""
+        from scipy.optimize import linprog
+
         n, k = f.shape
         rows, Y = np.arange(n), one_hot(y, k)
         margin = (f + 1 - Y - f[rows, y][:, None]).ravel()

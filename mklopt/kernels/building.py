@@ -139,7 +139,8 @@ def _store(K, top, left, u, v, p, starts, full, sums):
         place, a, w = p[starts[i] + begin - i :], u[last, i], v[last, begin:right]
         for j in range(len(k)):
             place[j] = k[j] / (a * w[j])
-            sums[j] += place[j] * place[j]
+            x = np.float64(place[j])  # as it is stored, in float32 perhaps
+            sums[j] += x * x
     if full:
         for j in range(max(left, top + 1), right):
             for i in range(top, min(bottom, j)):

@@ -11,7 +11,6 @@ but the search on the segment includes both of its ends.
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ...certificates.certificate import best_shrink
 from ...problem import Array, Problem
@@ -75,6 +74,8 @@ def _best_between(problem: Problem, old: Array, new: Array) -> Array:
 
 def _argmin(function: Callable[[float], float]) -> float:
     """The minimizer of a unimodal function on [0, 1], the ends included."""
+    from scipy.optimize import minimize_scalar
+
     ends = (0.0, 1.0)
     found = minimize_scalar(function, bounds=ends, method="bounded", options=SEARCH)
     return min((*ends, float(found.x)), key=function)
