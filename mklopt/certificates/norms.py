@@ -61,9 +61,13 @@ def near_use(problem: Problem, v: Array, theta: Array) -> Array:
 
 def _priced(problem: Problem, v: Array, theta: Array, longer: float = LONGER) -> Array:
     """The kernels that may come into use, as if their norms were longer times v."""
-    v = np.minimum(v, 1e150)
-    u, gamma = theta * v, float(np.mean(theta[theta > 0]))
-    return np.asarray(problem.formulation.prox(u + gamma * longer * v, gamma) > 0)
+    with np.errstate(all="ignore"):  # what overflows is read
+        v = np.minimum(v, 1e150)
+        u, gamma = theta * v, float(np.mean(theta[theta > 0]))
+        z = u + gamma * longer * v
+        if not np.all(np.isfinite(z)):
+            return np.ones(len(v), bool)
+        return ~(problem.formulation.prox(z, gamma) <= 0)
 
 
 def _same(problem: Problem, v: Array, read: Array) -> bool:

@@ -340,7 +340,8 @@ class GramStack:
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
         whole, index = self._of_whole()
-        whole._memory["products"] = ((A, index, _frozen(out)),)
+        if self.storage != "lazy":  # there they may be larger than all else
+            whole._memory["products"] = ((A, index, _frozen(out)),)
         if self.storage != "factors":  # there quad is more accurate, and cheaper
             self._read(A, self._remember("quad", A, self.inner(A, out)))
         return out
