@@ -11,6 +11,7 @@ import pytest
 from benchmarks import (
     certificate,
     epochs,
+    from_x,
     harness,
     multiclass,
     operators,
@@ -150,3 +151,41 @@ def test_every_operator_is_called_after_a_first_time():
     assert len(called) == 4
     assert len(operators.measured(LpNorm(2.0), 4)) == len(operators.OPERATORS)
     assert {"LpNorm", "owl, derived", "log_barrier"} <= set(operators.cases(10))
+
+
+# ---- from X ----------------------------------------------------------------------
+
+
+def test_from_x_builds_solves_and_starts(monkeypatch, capsys, folder):
+    small = {
+        "a few": (from_x.on_subsets, 40, 3, 1e9),
+        "w": (from_x.of_widths, 30, 4, 0),
+    }
+    monkeypatch.setattr(from_x, "BUILDING", small)
+    solving, started = from_x.solving, []
+    monkeypatch.setattr(from_x, "solving", lambda rounds: solving(rounds, 30, 4))
+
+    def seconds(command, env):
+        started.append(command)
+        return 0.5
+
+    monkeypatch.setattr(from_x, "_seconds", seconds)
+    out = run(from_x, monkeypatch, capsys, "--rounds", "1")
+    assert re.search(r"pass +a few: ns per entry, one thread", out)
+    assert re.search(r"FAIL +w: ns per entry, one thread", out)
+    assert "from X to 1e-6, n = 30, 4 widths" in out
+    assert len(started) == 5 and started[-1][1:3] == ["solve", "wdbc"]
+    assert "pass  first solve of a new process, cold: seconds: 0.50 ≤ 8" in out
+    assert "| what | one thread |" in (folder / "from_x.md").read_text()
+
+
+def test_the_stacks_of_from_x_are_what_they_say():
+    subsets, widths = from_x.on_subsets(30, 3)(), from_x.of_widths(30, 4)()
+    assert (subsets.M, widths.M) == (3, 4)
+    np.testing.assert_allclose(np.sum(subsets.diag(), axis=1), 1.0)
+    assert not np.allclose(subsets.kernel(0), subsets.kernel(1))
+
+
+def test_a_program_that_fails_is_an_error():
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        from_x._seconds([sys.executable, "-c", "1/0"], {})
