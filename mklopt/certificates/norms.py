@@ -46,7 +46,7 @@ def enough_norms(problem: Problem, alpha: Array, theta: Array) -> Array:
 def _all_matter(problem: Problem) -> bool:
     formulation = problem.formulation
     smooth = "smooth_dual" in formulation.traits
-    return smooth or not formulation.closed("prox")
+    return smooth or not formulation.closed("prox") or not problem.grams.bounds_norms
 
 
 def near_use(problem: Problem, v: Array, theta: Array) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 from ..util.rounding import U, length_above
 
 Array = np.ndarray
+WORTH = 10_000_000  # numbers in all kernels: fewer are read in the time of the bounds
 
 
 class NormReads(NamedTuple):

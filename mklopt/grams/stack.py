@@ -31,6 +31,7 @@ import numpy as np
 from ..util.arrays import real_array
 from ..util.checks import check_choice, check_list, short
 from ..util.rounding import TINY, U, gamma
+from . import norm_reads
 from .norm_reads import NormReads
 from .psd import ROUNDING, SINGLE_ROUNDING, indefinite, proved_shift
 from .storage import Factors, Triangles
@@ -86,7 +87,12 @@ class GramStack:
         _check_kind(storage, dtype)
         store = _stored(K, storage, np.dtype(dtype), screened=True)
         self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
-        _ = store.root_sizes  # measured here, so that no solver has to
+        self._measure()
+
+    def _measure(self) -> None:
+        """Measure the sizes of kernels, so that no solver has to."""
+        if self.bounds_norms:
+            _ = self._store.root_sizes
 
     def _set(self, store: Any, index: Array, shift: Array, proof: str) -> None:
         self._store, self._index = store, index
@@ -248,7 +254,7 @@ class GramStack:
             was read at A.
         """
         whole, index = self._of_whole()
-        if not hasattr(self._store, "root_sizes"):
+        if not self.bounds_norms:
             nothing = np.full(self.M, np.inf)
             return nothing, nothing, np.zeros(self.M, bool)
         sizes = self._store.root_sizes[self._index]
@@ -258,6 +264,13 @@ class GramStack:
             last=reads.last[index], plain=reads.plain[index], bound=reads.bound[index]
         )
         return part.above(A, sizes)
+
+    @property
+    def bounds_norms(self) -> bool:
+        """Whether norms can be bounded without a read, and reading takes long."""
+        whole = self._of_whole()[0]
+        stored = self.storage in ("packed", "full")
+        return stored and whole.M * self.n**2 >= norm_reads.WORTH
 
     def _of_whole(self) -> tuple[GramStack, Array]:
         """The stack that this one is a part of, and the numbers of its kernels."""
@@ -269,7 +282,7 @@ class GramStack:
 
     def _read(self, A: Array, squares: Array) -> None:
         """Remember that ⟨A, K_mA⟩ was read, with a bound of its rounding error."""
-        if not hasattr(self._store, "root_sizes"):
+        if not self.bounds_norms:
             return
         columns = np.abs(A).reshape(self.n, -1)
         sums = np.sum((self.root_diag(self.shift) @ columns + TINY) ** 2, axis=1)
@@ -669,8 +682,9 @@ def filled_stack(
     store = Triangles(n, M, storage, kind)
     fill(store)
     store.P[:, store.starts] = squares
-    _ = store.root_sizes  # measured here, so that no solver has to
-    return _made(store, np.arange(M), np.zeros(M), "")
+    stack = _made(store, np.arange(M), np.zeros(M), "")
+    stack._measure()
+    return stack
 
 
 def _check_kind(storage: Any, dtype: Any) -> None:

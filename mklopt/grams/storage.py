@@ -156,7 +156,6 @@ class Triangles:
         found = Triangles(len(which), len(index), "packed", self.dtype)
         arguments = (self.P, index, self.starts, which, found.starts, found.P)
         spread(loops.part, *arguments, count=len(index), work=found.P.size)
-        found.root_sizes = np.full(len(index), np.inf)  # small: bounds are not worth it
         return found
 
     def diag(self, index: Array) -> Array:

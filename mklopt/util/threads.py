@@ -144,7 +144,7 @@ def spread(
 
 # ---- BLAS ----------------------------------------------------------------------------
 
-_lock = threading.Lock()
+_lock, _here = threading.Lock(), threading.local()
 _inside: list[Any] = []  # the limits that were set and not yet taken back
 
 
@@ -162,13 +162,18 @@ def blas_alone() -> Iterator[None]:
     because OpenBLAS ignores some changes by other threads. The last one also takes back
     the first limit: those after the first have seen one thread.
     """
+    if getattr(_here, "inside", False):
+        yield
+        return
     with _lock:
         limit = _controller().limit(limits=1)
         first = _inside[0] if _inside else limit
         _inside.append(first)
+    _here.inside = True
     try:
         yield
     finally:
+        _here.inside = False
         with _lock:
             limit.restore_original_limits()
             _inside.pop()

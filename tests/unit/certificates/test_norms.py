@@ -11,6 +11,11 @@ from mklopt.certificates.norms import enough_norms, near_use
 from mklopt.formulations import VSKL, BlockL1, ElasticNet, GroupLasso, LpNorm
 
 
+@pytest.fixture(autouse=True)
+def small_stacks_have_bounds(monkeypatch):
+    monkeypatch.setattr("mklopt.grams.norm_reads.WORTH", 0)
+
+
 def problem_of(formulation, loss="hinge", n=60, M=20):
     rng = np.random.default_rng(4)
     X = rng.normal(size=(n, M))

@@ -11,6 +11,11 @@ import mklopt
 from mklopt.grams.norm_reads import NormReads
 
 
+@pytest.fixture(autouse=True)
+def small_stacks_have_bounds(monkeypatch):
+    monkeypatch.setattr("mklopt.grams.norm_reads.WORTH", 0)
+
+
 def stack(n=9, M=6, storage="packed", dtype="float64"):
     rng = np.random.default_rng(n + M)
     L = rng.normal(size=(M, n, 3)) * rng.uniform(0.01, 10, size=(M, 1, 1))
