@@ -43,14 +43,23 @@ def check(seed: int, first: int, last: int) -> None:
     assert summary.count(MUST_NOT) == 0, summary.text()
 
 
+def like_large_stacks(monkeypatch) -> None:
+    """Norms are bounded from earlier reads, as they are where reading takes long."""
+    monkeypatch.setattr("mklopt.grams.norm_reads.WORTH", 0)
+
+
 @pytest.mark.parametrize("first", A_FEW[::20])
-def test_a_few_problems(first):
+def test_a_few_problems(first, monkeypatch):
+    if first % 40:
+        like_large_stacks(monkeypatch)
     check(SEED, first, first + 20)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_ten_thousand_problems(chunk, capsys):
+def test_ten_thousand_problems(chunk, capsys, monkeypatch):
+    if chunk % 2:
+        like_large_stacks(monkeypatch)
     begun = time.process_time()
     try:
         check(SEED + 1, chunk * CHUNK, (chunk + 1) * CHUNK)
