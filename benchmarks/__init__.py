@@ -9,6 +9,7 @@ One file is one benchmark, with a `main()`; `harness` holds what several of them
 papers/<key>/studies.py.
 
     flagship      auto beside SVC-based wrappers, conic solvers, skglm, celer, EasyMKL
+    from_x        from X to a solution: building, solving, the first start
     certificate   what a certificate costs, in passes over the kernels
     wrappers      solvers that call an SVM solver, beside one around scikit-learn's SVC
     spicy         SpicyMKL with up to 6000 kernels, and along a path

@@ -239,15 +239,15 @@ def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
     with np.errstate(all="ignore"):
         grams, alpha = problem.grams, exact_point(problem, dual)
         v = enough_norms(problem, alpha, weights)
-        kernels = near_use(problem, v, weights)
-        KA = grams.products(alpha, kernels)
-        plain, above, read = grams.norms_above(alpha)
+        kernels, above = near_use(problem, v, weights), grams.norms_above(alpha)[1]
         if not np.all(np.isfinite(np.delete(above, kernels))):
-            return certify(problem, alpha, weights)
-        products = Known(kernels, KA, above)
-        v = np.where(read, plain, v)
-        theta = weights[kernels]
-        f = np.tensordot(theta, KA, axes=1) + float(weights @ grams.shift) * alpha
+            kernels = np.arange(grams.M)
+        KA = grams.products(alpha, kernels)
+        v = np.array(v)
+        v[kernels] = grams.subset(kernels).norms(alpha, KA)
+        f = np.tensordot(weights[kernels], KA, axes=1)
+        f = f + float(weights @ grams.shift) * alpha
+        products = KA if len(kernels) == grams.M else Known(kernels, KA, above)
         return _at_weights(problem, alpha, weights, v, f, products)
 
 
@@ -370,7 +370,7 @@ def _peak(value: Callable[[float], float], top: float) -> float:
     bend, tilt = first - 2 * middle + last, last - first
     if bend < 0 and -math.inf < bend:
         x = 0.5 - 0.25 * tilt / bend
-        there = middle - 0.125 * tilt**2 / bend
+        there = middle - 0.125 * tilt / bend * tilt
         if 0 < x < 1 and abs(value(x * top) - there) <= 1e-12 * abs(there):
             return x * top
     from scipy.optimize import minimize_scalar

@@ -564,7 +564,7 @@ def test_the_table_of_calls_is_not_behind(known):
     """Every public function and class has a call, or is tested elsewhere."""
     elsewhere = {  # made by the package, or decorators and judges of declarations
         "Certificate", "Result", "Trace", "C_zero", "inspect", "check_formulation",
-        "check_solver", "formulation", "loss", "solver", "variational",
+        "check_solver", "formulation", "loss", "solver", "variational", "threads",
     }  # fmt: skip
     public = {n for n in mklopt.__all__ if callable(getattr(mklopt, n))}
     assert public - elsewhere <= set(known)
