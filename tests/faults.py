@@ -91,7 +91,8 @@ def reader_of(folder: Path) -> tuple[str, ...]:
 
     The superuser may write anywhere: then it is another user, or has no such power.
     """
-    code = "import os, sys, numpy; sys.exit(os.access(sys.argv[1], os.W_OK))"
+    code = "import os, sys, numpy; can = lambda how: os.access(sys.argv[1], how); "
+    code += "sys.exit(can(os.W_OK) or not can(os.R_OK))"
     for prefix in ((), NOBODY, POWERLESS):
         command = [*prefix, sys.executable, "-c", code, str(folder)]
         with suppress(OSError):

@@ -37,7 +37,7 @@ def installed(wheel, tmp_path) -> Iterator[Callable]:
     zipfile.ZipFile(wheel).extractall(home)
     for folder in (home, *home.rglob("*")):
         folder.chmod(0o555 if folder.is_dir() else 0o444)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)  # others may come this way
     prefix = reader_of(home)
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(home)}
