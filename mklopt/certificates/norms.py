@@ -33,12 +33,15 @@ def enough_norms(problem: Problem, alpha: Array, theta: Array) -> Array:
         return grams.norms(alpha)
     plain, above, read = grams.norms_above(alpha)
     new = used & ~read
+    if np.mean(read | new) > ALL:
+        return grams.norms(alpha)
     while np.any(new):
-        if np.mean(read | new) > ALL:
-            return grams.norms(alpha)
+        known = np.count_nonzero(read)
         grams.subset(new).quad(alpha)
         plain, above, read = grams.norms_above(alpha)
         new = _priced(problem, np.where(read, plain, above), theta) & ~read
+        if np.mean(read | new) > ALL or np.count_nonzero(read) <= known:
+            return grams.norms(alpha)
     v = np.where(read, plain, above)
     return v if _same(problem, v, read) else grams.norms(alpha)
 

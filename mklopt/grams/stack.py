@@ -214,12 +214,20 @@ class GramStack:
         array (M,)
             Read-only, and remembered.
         """
+        found = self._quad_of_whole(A)
+        if found is None:
+            found = self._remembered("quad", A, self._quad)
+        self._read(np.array(A, float), found)
+        return found
+
+    def _quad_of_whole(self, A: Array) -> Array | None:
+        """What the stack that this one is a part of remembers."""
         if self._whole is not None:
             whole, index = self._whole
             for known, result in whole._memory["quad"]:
                 if np.array_equal(known, A):
                     return _frozen(result[index])
-        return self._remembered("quad", A, self._quad)
+        return None
 
     def norms(self, A: Array, KA: Array | None = None) -> Array:
         """The norms √(tr AᵀK_mA + δ_m‖A‖²) of A in the certified kernels K_m + δ_m I.
@@ -327,9 +335,7 @@ class GramStack:
 
     def _quad(self, A: Array) -> Array:
         self._touch()
-        found = np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
-        self._read(A, found)
-        return found
+        return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
 
     def _combine(self, theta: Array) -> Array:
         used = np.flatnonzero(theta)

@@ -69,6 +69,16 @@ def test_far_from_all_reads_kernels_that_matter_are_read(formulation):
         assert problem.formulation.feasible_scale(v) == pytest.approx(scale, rel=1e-9)
 
 
+def test_going_back_to_an_earlier_point_ends():
+    problem = problem_of(BlockL1())
+    theta = np.zeros(20)
+    theta[3] = 1.0
+    one = problem.feasible(problem.y / 2)
+    for alpha in (one, problem.feasible(one * np.linspace(1, 2, 60)), one, one):
+        v = enough_norms(problem, alpha, theta)
+        assert v[3] == pytest.approx(problem.grams.apart().norms(alpha)[3], rel=1e-12)
+
+
 def test_where_all_kernels_matter_all_are_read():
     problem = problem_of(LpNorm(p=2))
     theta, alpha = np.ones(20), problem.feasible(problem.y / 2)

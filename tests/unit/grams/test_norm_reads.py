@@ -88,6 +88,18 @@ def test_a_bound_comes_from_the_last_read_of_each_kernel():
     assert np.all(grams.norms_above(b)[2])  # norms(b) has read all of them
 
 
+def test_a_remembered_result_is_a_read_again():
+    grams, rng = stack(), np.random.default_rng(3)
+    a, b = rng.normal(size=(2, grams.n))
+    for point in (a, b, a):
+        grams.quad(point)
+        assert np.all(grams.norms_above(point)[2])
+    grams.quad(b)
+    part = np.array([2, 3])
+    grams.subset(part).quad(a)  # known from the whole stack
+    assert np.flatnonzero(grams.norms_above(a)[2]).tolist() == [2, 3]
+
+
 def test_what_was_never_read_has_no_bound_and_forget_forgets():
     grams, a = stack(), np.ones(9)
     assert np.all(np.isinf(grams.norms_above(a)[1]))
