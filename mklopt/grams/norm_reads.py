@@ -53,13 +53,13 @@ class NormReads(NamedTuple):
 
         root_sizes: upper bounds of √λ_max. What was not read at A has no plain norm.
         """
-        far = [
-            0.0 if np.array_equal(A, p) else length_above(A - p) * (1 + 4 * U)
-            for p in self.points
-        ]
-        distance = np.array([*far, np.inf])[self.last]
-        read = distance == 0
-        with np.errstate(invalid="ignore"):  # 0 · ∞ for a kernel that is 0
+        with np.errstate(all="ignore"):  # what overflows is infinite, 0 · ∞ unknown
+            far = [
+                0.0 if np.array_equal(A, p) else length_above(A - p) * (1 + 4 * U)
+                for p in self.points
+            ]
+            distance = np.array([*far, np.inf])[self.last]
+            read = distance == 0
             more = (self.bound + root_sizes * distance) * (1 + 4 * U)
         more = np.where(np.isnan(more), np.inf, more)
         plain = np.where(read, self.plain, np.inf)

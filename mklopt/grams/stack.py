@@ -266,7 +266,8 @@ class GramStack:
             nothing = np.full(self.M, np.inf)
             return nothing, nothing, np.zeros(self.M, bool)
         sizes = self._store.root_sizes[self._index]
-        sizes = np.sqrt(sizes**2 + self.shift) * (1 + 8 * U)
+        with np.errstate(over="ignore"):
+            sizes = np.sqrt(sizes**2 + self.shift) * (1 + 8 * U)
         reads = whole._reads
         part = reads._replace(
             last=reads.last[index], plain=reads.plain[index], bound=reads.bound[index]
@@ -288,13 +289,18 @@ class GramStack:
         whole, numbers = whole._of_whole()
         return whole, numbers[index]
 
+    @np.errstate(all="ignore")  # a bound that overflows is infinite: nothing is known
     def _read(self, A: Array, squares: Array) -> None:
         """Remember that ⟨A, K_mA⟩ was read, with a bound of its rounding error."""
         if not self.bounds_norms:
             return
-        columns = np.abs(A).reshape(self.n, -1)
-        sums = np.sum((self.root_diag(self.shift) @ columns + TINY) ** 2, axis=1)
-        error = gamma(self._store.quad_chain(columns.shape[1]) + 8) * sums + TINY
+        columns, roots = np.abs(A).reshape(self.n, -1), self.root_diag(self.shift)
+        k = columns.shape[1]
+        sums = np.sum((roots @ columns + TINY) ** 2, axis=1)
+        error = gamma(self._store.quad_chain(k) + 8) * sums
+        # Products α_iα_j that underflow lose at most 2^-1074, K_ij times in the sum.
+        error += k * np.sum(roots, axis=1) ** 2 * 2.0**-1070
+        error += TINY * (np.sum(columns) + 4)
         shifted = self.shift * np.sum(A**2)
         plain = np.sqrt(np.maximum(squares + shifted, 0.0))
         above = (np.maximum(squares, 0.0) + error) * (1 + 8 * U)

@@ -84,11 +84,13 @@ class Triangles:
         if squares is None:
             squares, whole = np.empty(M), self.full
             spread(loops.squares, self.P, squares, count=M, work=self.P.size)
-        if not whole:  # every pair was counted once, and so was the diagonal
-            diagonal = self.P[:, self.starts].astype(float)
-            squares = np.maximum(2 * squares - np.sum(diagonal**2, axis=1), squares)
-        above = squares * (1 + gamma(self.n**2 + 16)) + TINY
-        return np.asarray(np.sqrt(np.sqrt(above)) * (1 + gamma(8)) + TINY)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not whole:  # every pair was counted once, and so was the diagonal
+                diagonal = self.P[:, self.starts].astype(float)
+                squares = np.maximum(2 * squares - np.sum(diagonal**2, axis=1), squares)
+            above = squares * (1 + gamma(self.n**2 + 16)) + TINY
+            above[np.isnan(above)] = np.inf  # ∞ − ∞
+            return np.asarray(np.sqrt(np.sqrt(above)) * (1 + gamma(8)) + TINY)
 
     def quad_chain(self, columns: int) -> int:
         """The k for which the error of `quad` is at most γ_k Σ|K_ij||A_i||A_j|.

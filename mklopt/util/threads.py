@@ -9,8 +9,8 @@ inside a worker of somebody else's pool (another thread than the main one, a pro
 multiprocessing, pytest-xdist), because its cores are shared already. Otherwise
 MKLOPT_NUM_THREADS, OMP_NUM_THREADS, or the number of cores that this process may use.
 
-Guarantee. Results do not depend on the number of threads. A loop is cut into the same
-blocks for any number of them, and no sum crosses the end of a block.
+Guarantee. Results do not depend on the number of threads. A loop is cut at multiples of
+its unit only, and no sum goes beyond a unit.
 """
 
 import functools

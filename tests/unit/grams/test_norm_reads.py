@@ -53,6 +53,34 @@ def test_bounds_hold_in_exact_arithmetic(storage, dtype, read_by, far):
             np.testing.assert_allclose([plain[m], above[m]], float(square) ** 0.5)
 
 
+@pytest.mark.parametrize("read_by", ["quad", "matvec"])
+def test_where_all_terms_cancel_the_rounding_of_the_sum_counts(read_by):
+    """α is nearly orthogonal to the kernels: the computed norm is rounding alone."""
+    rng = np.random.default_rng(6)
+    L = rng.normal(size=(8, 24, 2))
+    grams = mklopt.GramStack(L @ L.transpose(0, 2, 1))
+    too_low = 0
+    for m in range(8):
+        a = rng.normal(size=24)
+        a -= L[m] @ np.linalg.lstsq(L[m], a)[0]
+        getattr(grams, read_by)(a)
+        plain, above, _ = grams.norms_above(a)
+        square = exact_square(grams.kernel(m), a)
+        assert Fraction(above[m]) ** 2 >= square
+        too_low += square > 0 and Fraction(plain[m]) ** 2 < square / 2
+    assert too_low > 0  # so that the bound is needed
+
+
+@pytest.mark.parametrize("read_by", ["quad", "matvec"])
+def test_products_that_underflow_count_under_huge_kernels(read_by):
+    K = np.array([np.full((5, 5), 1e300), 1e300 * np.eye(5), 1e-300 * np.eye(5)])
+    grams, a = mklopt.GramStack(K), np.array([1e-170, 3e-170, 2e-165, 1e-172, 1e-300])
+    getattr(grams, read_by)(a)
+    _, above, _ = grams.norms_above(a)
+    for m in range(3):
+        assert Fraction(above[m]) ** 2 >= exact_square(grams.kernel(m), a)
+
+
 def test_a_root_size_is_at_least_the_largest_eigenvalue():
     for storage in ("packed", "full"):
         grams = stack(n=30, storage=storage)
