@@ -15,6 +15,7 @@ papers/<key>/studies.py.
     spicy         SpicyMKL with up to 6000 kernels, and along a path
     epochs        one epoch of the stochastic solvers, in passes
     multiclass    the multi-class hinge on mfeat for many p and C
+    million       up to a million kernels, computed on the fly
     streaming     kernels computed on the fly against kernels in memory
     operators     operators derived from a declaration
     estimators    how well the estimators predict

@@ -13,6 +13,7 @@ from benchmarks import (
     epochs,
     from_x,
     harness,
+    million,
     multiclass,
     operators,
     spicy,
@@ -130,6 +131,23 @@ def test_on_the_fly_and_in_memory_are_compared(images, monkeypatch, capsys):
     stored, lazy = (streaming.run(60, "analytic", cache) for cache in (None, "0"))
     lazy.primal *= 1 + 1e-8
     assert streaming.comparison(stored, lazy).startswith("FAIL")
+
+
+def test_many_kernels_are_fitted_solved_and_judged(monkeypatch, capsys, folder):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 5))
+    toy = data.Dataset("toy", X, np.sign(X[:, 0] + 0.3 * rng.normal(size=40)))
+    monkeypatch.setattr(data, "load", lambda name: toy)
+    monkeypatch.setattr(million, "alone", million.run)
+    monkeypatch.setattr(million, "SIZES", (20, 60))
+    words = ("--largest", "60", "--cases", "ℓ1", "ℓ2", "spg")
+    out = run(million, monkeypatch, capsys, *words)
+    assert out.count("≤ 0.001") == 4 and "FAIL  ℓ1, C = 100: gap" not in out
+    assert len(re.findall(r"^(pass|FAIL)  ", out, re.MULTILINE)) == 4 + 3 * 4
+    assert "| spg | finished | 100 |" in (folder / "million.md").read_text()
+    slow = million.Run(60, "ℓ1", 100.0, quad=1.0, took=7.0, gap=2e-3, peak_mb=1.0)
+    lines = million.judged([million.Run(60, quad=1.0)], [slow])
+    assert [line[:4] for line in lines[4:]] == ["FAIL", "FAIL", "pass"]
 
 
 # ---- operators -------------------------------------------------------------------
