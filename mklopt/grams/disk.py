@@ -3,13 +3,13 @@
     grams = mklopt.GramStack.open("kernels.npy", memory="1GB")
 
 It has the operations of storage.py. A sweep over many kernels reads the file in batches
-(disk_format.py): while compiled loops work on one batch, two threads read and check the
-next two. Few kernels, the working set of a solver, are read once and stay in memory
-(kept.py), at most `memory` bytes of them.
+(disk_format.py): while compiled loops work on one batch, three threads read the next
+ones and check them. Few kernels, the working set of a solver, are read once and stay in
+memory (kept.py), at most `memory` bytes of them.
 
 Guarantee. Results have the bits of the same kernels in packed storage: batches are
 multiples of TOGETHER kernels in the order of `index`, and sums go on where the batch
-before ended. Memory: `memory`, three buffers (32 MB each, or four kernels if these are
+before ended. Memory: `memory`, four buffers (32 MB each, or four kernels if these are
 larger), and what is returned. The page cache is not used, so that other programs keep
 it. A kernel that is not what was written is refused when it is read, with its number.
 """
@@ -49,6 +49,11 @@ class DiskStore:
     def cost(self) -> float:
         """The cost of reading everything, in passes: 1 is M n² numbers of float64."""
         return self.like.cost
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes read so far."""
+        return self.file.file.bytes_read
 
     # ---- reading ---------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -48,7 +49,7 @@ Path = str | os.PathLike[str]
 TAIL = 16  # bytes after the numbers of a row
 PAGE = 4096  # bytes: reads past the cache begin and end at multiples of it
 BATCH_BYTES = 2**25  # read at a time; smaller reads are slower
-BUFFERS, READERS = 3, 2  # one batch is computed with, two are being read and checked
+BUFFERS, READERS = 4, 3  # one batch is computed with, three are read and checked
 GAP_BYTES = 2**20  # to read what is not needed takes as long as to begin another read
 DIRECT = getattr(os, "O_DIRECT", 0)
 
@@ -92,6 +93,7 @@ class Bytes:
                 raise
             self._file, self.direct = os.open(path, os.O_RDONLY), False
         self.size = os.fstat(self._file).st_size
+        self.bytes_read, self._lock = 0, Lock()
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
@@ -112,6 +114,8 @@ class Bytes:
             if got == 0:
                 raise Refused(f"{self.path} is shorter than when it was opened")
             have += got
+        with self._lock:
+            self.bytes_read += have
         if not self.direct and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._file, first, have, os.POSIX_FADV_DONTNEED)
         return memory, at - first

@@ -44,8 +44,8 @@ def indefinite(store: Triangles, rounding: float, first: int = 0) -> str:
             return (
                 f"kernel {first + m} is not positive semi-definite: zᵀKz = "
                 f"{form * unit:.3g} for a unit vector z with {count} entries, where "
-                f"the diagonal sums to {trace * unit:.3g}; use another kernel, or clip its negative "
-                "eigenvalues"
+                f"the diagonal sums to {trace * unit:.3g}; use another kernel, or clip "
+                "its negative eigenvalues"
             )
     return ""
 

@@ -253,6 +253,11 @@ class GramStack:
         """The passes of reading every stored number once: 1/2 in packed storage."""
         return self._share * self._store.cost
 
+    @property
+    def bytes_read(self) -> int:
+        """The bytes read from disk so far, for this file; 0 for kernels in memory."""
+        return int(getattr(self._store, "bytes_read", 0))
+
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
         # Tuples are replaced, not changed: another thread may be reading one.
