@@ -21,7 +21,9 @@ they are positive semi-definite (psd.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, cast
@@ -675,6 +677,45 @@ class GramStack:
     def apart(self) -> GramStack:
         """The same kernels, not copied, with their own count of passes and memory."""
         return _made(self._store, self._index, self.shift, self.proof)
+
+    @contextmanager
+    def asking(self, wrap: Callable[[Any], Any]) -> Iterator[None]:
+        """Inside a with block, ask wrap(store) for results instead of the store.
+
+        Parameters
+        ----------
+        wrap : function
+            It takes what holds the kernels, with the operations of storage.py, and
+            returns something that has the same operations, such as a recorder.
+        """
+        stacks = [self]
+        while (part := stacks[-1]._whole) is not None:  # it is asked for combine
+            stacks.append(part[0])
+        before = self._store
+        recorder = wrap(before)
+        try:
+            for stack in stacks:
+                stack._store = recorder
+            yield
+        finally:
+            for stack in stacks:
+                stack._store = before
+
+    def identity(self) -> str:
+        """A hash of what defines the kernels, as 64 hex digits.
+
+        A store that is not in memory may have a cheap one: `store.identity()`, bytes
+        that define all of its kernels. Otherwise all kernels are read.
+        """
+        h = hashlib.sha256(f"{self.storage} {self.M} {self.n} {self.dtype}".encode())
+        if hasattr(self._store, "identity"):
+            h.update(self._store.identity())
+            h.update(np.ascontiguousarray(self._index).data)
+        else:
+            for array in self.content():
+                h.update(np.ascontiguousarray(array).data)
+        h.update(np.ascontiguousarray(self.shift).data)
+        return h.hexdigest()
 
     def full(self) -> GramStack:
         """The same kernels in full storage, for solvers that read rows; made once."""

@@ -250,14 +250,14 @@ class Tiles:
         """visit(part, i, j) for all tiles, on all cores, in alternating directions.
 
         Each part has a sum of its own, over its tiles in order: results depend neither
-        on the number of cores nor on their speed. Your own function is called from one
-        thread only.
+        on the number of cores nor on their speed, nor on earlier sweeps. Your own
+        function is called from one thread only.
         """
         step = self.direction = -self.direction
 
         def walk(first: int, last: int) -> None:
             for part in range(parts)[::step][first:last]:
-                for i, j in self.grid[part::parts][::step]:
+                for i, j in self.grid[part::parts]:
                     visit(part, i, j)
 
         if any(base.own for base in self.bases):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
-import time
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,10 @@ from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
 from ..util.checks import check_flag, check_function, check_whole, short, too_large
+from ..util.sweeps import listening
 from ..util.threads import with_blas_alone
+from .checkpoint import Checkpoint, recording
+from .clock import Clock
 from .point import NUMERICAL, certified_again, meets, rounding_forbids
 from .progress import progress
 from .result import Result
@@ -90,6 +93,8 @@ class Run:
         method: Solver,
         generator: Any,
         limits: tuple[float, int | None, float | None],
+        clock: Clock,
+        checkpoint: Checkpoint | None = None,
     ):
         self.problem, self.method, self.generator = problem, method, generator
         self.tol, self.max_iter, self.time_limit = limits
@@ -98,17 +103,17 @@ class Run:
         self.final: Certificate | None = None  # the best point, certified again
         self.tried, self.last = math.inf, math.inf  # its gap then; the last iterate
         self.count, self.due, self.over = 0, 1.0, False
-        self.begun, self.inside = time.perf_counter(), 0.0
+        self.clock, self.checkpoint, self.inside = clock, checkpoint, 0.0
         self.passes = problem.grams.passes
         self.status, self.message, self.choice = "finished", "", ""
         self.certificate: Any = None  # nothing to send before the first iterate
 
     def advance(self) -> bool:
         """Certify the next iterate; False if the solver has ended or failed."""
-        entered = time.perf_counter()
+        entered = self.clock.seconds
         try:
             iterate = self._next()
-            self.inside += time.perf_counter() - entered
+            self.inside += self.clock.seconds - entered
             if iterate is None:
                 return False
             self.certificate = certify_iterate(self.problem, iterate)
@@ -138,7 +143,7 @@ class Run:
                 self.over = True
                 break
             self.count += 1
-            late = self.count >= most or time.perf_counter() >= self.begun + limit
+            late = self.count >= most or self.clock.seconds >= limit
             if not self.sparse or self.count >= self.due or late:
                 self.due = max(self.count + 1.0, GROWTH * self.count)
                 break
@@ -146,18 +151,22 @@ class Run:
 
     def record(self) -> None:
         """Write a row of the trace for the newest iterate."""
-        self.trace.append(
-            iteration=self.count - 1,
-            seconds=time.perf_counter() - self.begun,
-            solver_seconds=self.inside,
-            passes=self.problem.grams.passes - self.passes,
-            svm_solves=self.info.get("svm_solves", 0),
-            rounds=self.info.get("rounds", 0),
-            primal=self.certificate.primal,
-            dual=self.certificate.dual,
-            gap=self.best.gap,
-            active=_active(self.certificate),
-        )
+        row = {
+            "iteration": self.count - 1,
+            "seconds": self.clock.seconds,
+            "solver_seconds": self.inside,
+            "passes": self.problem.grams.passes - self.passes,
+            "svm_solves": self.info.get("svm_solves", 0),
+            "rounds": self.info.get("rounds", 0),
+            "primal": self.certificate.primal,
+            "dual": self.certificate.dual,
+            "gap": self.best.gap,
+            "active": _active(self.certificate),
+        }
+        if self.checkpoint is not None:
+            row = self.checkpoint.times(row)
+            self.inside = row["solver_seconds"]
+        self.trace.append(**row)
 
     def ends(self) -> bool:
         """Whether to stop after the newest iterate; the status says why."""
@@ -194,6 +203,21 @@ class Run:
         if self.final.weights is None and self.last == math.inf:
             self.last = self.count + max(EXTRA * self.count, EXTRA_AT_LEAST)
         return self.final.weights is not None or self.count >= self.last
+
+    def through(
+        self,
+        show: Callable[[Trace], None],
+        callback: Callable[[Certificate, Trace], Any] | None,
+    ) -> None:
+        """Advance until the end; the status says why it has ended."""
+        while self.advance():
+            self.record()
+            show(self.trace)
+            if callback is not None and callback(self.certificate, self.trace):
+                self.status = "stopped"
+                break
+            if self.ends():
+                break
 
     def finish(self) -> Result:
         """The best point, certified again, and what happened."""
@@ -236,6 +260,7 @@ def solve(
     start: Any = None,
     callback: Callable[[Certificate, Trace], Any] | None = None,
     verbose: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Result:
     """Solve a problem to a certified relative gap of tol.
@@ -261,7 +286,11 @@ def solve(
         Called with (certificate, trace) after each certified iterate; True stops the
         run.
     verbose : bool
-        Show progress.
+        Show progress and the time left, on the standard error output.
+    checkpoint : path, optional
+        A file for what the kernels answer, at most 8 GB. The same call with the same
+        file goes on after a kill or Ctrl-C, and ends with the same bits as without it.
+        `tol`, `max_iter` and `time_limit` may change; `trace.seconds` goes on.
     **options
         Options of the solver.
 
@@ -274,7 +303,8 @@ def solve(
     Raises
     ------
     ValueError
-        For a wrong limit, an unknown solver or an unknown option.
+        For a wrong limit, an unknown solver or an unknown option, or if the checkpoint
+        belongs to another run.
     Unsupported
         If the solver cannot solve the problem. The message names those that can. It is
         a ValueError, too.
@@ -289,26 +319,23 @@ def solve(
     check_function(callback, "callback")
     check_flag(verbose, "verbose")
     check_whole(seed, "seed", 0, 2**64)
-    problem.grams.forget()  # a run pays for all of its products itself
     method = solver if isinstance(solver, Solver) else find(solver, problem)
-    generator = method.steps(problem, **_arguments(method, start, seed, options))
-    run = Run(problem, method, generator, (tol, max_iter, time_limit))
-    shown = progress(verbose, method.name, tol)
-    try:
-        with shown:
-            while run.advance():
-                run.record()
-                shown.show(run.trace)
-                if callback is not None and callback(run.certificate, run.trace):
-                    run.status = "stopped"
-                    break
-                if run.ends():
-                    break
-    except KeyboardInterrupt:
-        run.status = "interrupted"
-    finally:
-        generator.close()
-    return run.finish()
+    decides = {"solver": method.name, "seed": seed, "start": start}
+    every = {**method.options(), **options}
+    decides |= {f"option {name}": value for name, value in every.items()}
+    given = _arguments(method, start, seed, options)
+    limits, clock = (tol, max_iter, time_limit), Clock()
+    with recording(checkpoint, problem, decides, clock) as kept:
+        problem.grams.forget()  # a run pays for all of its products itself
+        run = Run(problem, method, method.steps(problem, **given), limits, clock, kept)
+        with progress(verbose, method.name, tol) as shown, listening(shown.sweep):
+            try:
+                run.through(shown.show, callback)
+            except KeyboardInterrupt:
+                run.status = "interrupted"
+            finally:
+                run.generator.close()
+            return run.finish()
 
 
 def _active(found: Certificate) -> int:

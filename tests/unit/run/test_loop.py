@@ -148,6 +148,66 @@ def suited(name, p):
     raise LookupError(f"no problem here suits {name}")
 
 
+IN_A_SWEEP = """
+import time
+import numpy as np
+import mklopt
+from mklopt.formulations import BlockL1
+from mklopt.grams.storage import Triangles
+from mklopt.util.sweeps import report
+from tests.problems import subset_gaussians
+
+K, y = subset_gaussians(100, 40)
+make = lambda: mklopt.Problem(mklopt.GramStack(K), y, "hinge", BlockL1(), C=10.0)
+fresh, problem = make(), make()
+plain, rows, sweeps, ended = Triangles.quad, [], [], []
+
+def slow(self, index, A):  # in batches, as stores do that are not in memory
+    out = np.empty(len(index))
+    for first in range(0, len(index), 4):
+        out[first : first + 4] = plain(self, index[first : first + 4], A)
+        if rows:  # after the first iterate
+            if len(index) == 40 and first == 8 and not sweeps:
+                sweeps.append(len(rows))
+                print("sweep", flush=True)
+            time.sleep(0.2)
+        report(min(first + 4, len(index)), len(index))
+    ended.append(len(rows))
+    return out
+
+Triangles.quad = slow
+result = mklopt.solve(
+    problem, "interleaved", tol=0.0, callback=lambda certificate, trace: rows.append(1)
+)
+Triangles.quad = plain
+again = mklopt.certify(fresh, result.dual, result.weights)
+print(result.status, [len(result.trace)] == sweeps, ended.count(sweeps[0]))
+found = result.certificate
+print(again.lower <= found.upper and found.lower <= again.upper)
+print(abs(again.relative_gap - result.relative_gap) < 1e-9)
+one, two = mklopt.solve(problem, tol=1e-8), mklopt.solve(fresh, tol=1e-8)
+print(np.array_equal(one.weights, two.weights), np.array_equal(one.dual, two.dual))
+"""
+
+
+def test_control_c_in_the_middle_of_a_sweep():
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_A_SWEEP],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=heard,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "sweep\n"
+        process.send_signal(signal.SIGINT)
+        first = process.stdout.readline()
+        rest = process.stdout.read().split()
+    assert first == "interrupted True 1\n"  # of the certificate at the end
+    assert rest == ["True"] * 4
+
+
 @pytest.mark.parametrize("name", list(solvers()))
 def test_time_limits_are_kept(name):
     kernels, y = subset_gaussians(300, 20)
