@@ -247,6 +247,19 @@ class GramStack(StackNorms):
         filled[index] = theta
         return whole.combine(filled)
 
+    def remembers_combine(self, theta: Array) -> bool:
+        """Whether combine(theta) costs no pass.
+
+        Parameters
+        ----------
+        theta : array (M,)
+
+        Returns
+        -------
+        bool
+        """
+        return any(np.array_equal(known, theta) for known, _ in self._memory["combine"])
+
     def _remembered(self, name: str, key: Array, compute: Callable) -> Array:
         key = np.array(key, dtype=float, order="C")
         for known, result in self._memory[name]:
