@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..grams.stack import GramStack
 from ..problem import Problem
 from ..util.arrays import NotFinite, real_array
 from ..util.rounding import U, interval
 from ..util.threads import with_blas_alone
-from .enclosure import Enclosure, Known, enclose, exact_point, finite, largest_scale
+from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
 from .norms import enough_norms, near_use
+from .products import Combined, Products
 
 Array = np.ndarray
 
@@ -58,6 +60,8 @@ class Certificate:
         Why these are positive semi-definite; "" if it is assumed.
     norms : array (M,)
         The block norms u_m = ‖w_m‖ of the primal point, in K_m + δ_m I.
+    bounds : Enclosure or None
+        lower and upper, if they are known already; see `enclosure`.
     """
 
     problem: Problem = field(repr=False)
@@ -71,6 +75,7 @@ class Certificate:
     shift: Array = field(repr=False)
     proof: str = field(repr=False)
     norms: Array = field(repr=False)
+    bounds: Enclosure | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         points = (self.alpha, self.weights, self.coefficients, self.bias, self.norms)
@@ -104,7 +109,7 @@ class Certificate:
 
         A fresh `certify` computes it with its own products; else it costs one pass.
         """
-        return enclose(self)
+        return enclose(self) if self.bounds is None else self.bounds
 
     @property
     def width(self) -> float:
@@ -125,12 +130,36 @@ class Certificate:
     @property
     def expansion(self) -> Array:
         """(M, n[, k]): w_m = Σ_i expansion[m, i] ψ_m(x_i), from weights as well."""
+        return self.expansion_of(slice(None))
+
+    def expansion_of(self, kernels: Any) -> Array:
+        """The rows of `expansion` for some of the kernels.
+
+        Parameters
+        ----------
+        kernels : array of int, or of bool (M,), or slice
+
+        Returns
+        -------
+        array (r, n) or (r, n, k)
+        """
         if self.coefficients is not None:
-            return self.coefficients
-        return np.multiply.outer(np.asarray(self.weights), self.alpha)
+            return self.coefficients[kernels]
+        return np.multiply.outer(np.asarray(self.weights)[kernels], self.alpha)
+
+    @property
+    def combines(self) -> bool:
+        """Whether coefficients (M, n) are small enough for points of two certificates.
+
+        Then `best_of` has the better bound of both.
+        """
+        return not self.problem.grams.is_large
 
     def best_of(self, other: Certificate) -> Certificate:
         """The better primal point of the two with the better dual point.
+
+        Such a point has coefficients (M, n). Of a large stack it is the one of the two
+        with the smaller gap.
 
         Parameters
         ----------
@@ -145,6 +174,8 @@ class Certificate:
         dual = max((low, high), key=lambda c: c.dual)
         if dual is low:
             return low
+        if not self.combines:
+            return min((low, high), key=lambda c: c.relative_gap)
         points = (dual.alpha, dual.shrink, None, low.expansion, low.bias)
         return _judged(low.problem, low.primal, dual.dual, *points, norms=low.norms)
 
@@ -234,7 +265,8 @@ def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
     """The certificate of a point near which a solver has read the kernels.
 
     Products with the kernels in use are those of the stack, or computed. All other
-    kernels keep bounds from the last time they were read, if these are enough.
+    kernels keep bounds from the last time they were read, if these are enough. Where
+    many are in use, what the stack remembers is enough, too.
     """
     with np.errstate(all="ignore"):
         grams, alpha = problem.grams, exact_point(problem, dual)
@@ -242,50 +274,61 @@ def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
         kernels, above = near_use(problem, v, weights), grams.norms_above(alpha)[1]
         if not np.all(np.isfinite(np.delete(above, kernels))):
             kernels = np.arange(grams.M)
-        KA = grams.products(alpha, kernels)
+        products = _known_products(grams, alpha, weights, kernels, above)
         v = np.array(v)
-        v[kernels] = grams.subset(kernels).norms(alpha, KA)
-        f = np.tensordot(weights[kernels], KA, axes=1)
-        f = f + float(weights @ grams.shift) * alpha
-        products = KA if len(kernels) == grams.M else Known(kernels, KA, above)
-        return _at_weights(problem, alpha, weights, v, f, products)
+        v[kernels] = products.plain
+        return _at_weights(problem, alpha, weights, v, products)
+
+
+def _known_products(
+    grams: GramStack, alpha: Array, weights: Array, kernels: Array, above: Array
+) -> Products | Combined:
+    """Products with these kernels, from what the stack remembers if that is enough."""
+    if not grams.subset(kernels).is_large:
+        KA = grams.products(alpha, kernels)
+        part = kernels if len(kernels) < grams.M else None
+        given: Any = {"KA": KA, "kernels": part, "rest": above}
+        return Products(grams, alpha, weights, grams.shift, **given)
+    if Combined.is_known(grams, alpha, weights):
+        return Combined(grams, alpha, weights, kernels)
+    return Products(grams, alpha, weights, grams.shift, kernels=kernels, rest=above)
 
 
 def _certified(
     problem: Problem, alpha: Array, weights: Any, coefficients: Any, remembered: bool
 ) -> Certificate:
-    grams, KA = problem.grams, None
+    grams = problem.grams
+    products: Any = None
     if remembered:
         alpha = problem.feasible(alpha)
     else:
         alpha = exact_point(problem, alpha)
-        KA = grams.matvec(alpha)
+        products = Products(grams, alpha, weights, grams.shift)
     if weights is not None:
-        if KA is None:
-            v = enough_norms(problem, alpha, weights)
-            f = grams.combine(weights) @ alpha
-        else:
-            v = grams.norms(alpha, KA)
-            f = np.tensordot(weights, KA, axes=1)
-        f = f + float(weights @ grams.shift) * alpha
-        return _at_weights(problem, alpha, weights, v, f, KA)
-    shrink, bound = best_shrink(problem, alpha, grams.norms(alpha, KA))
+        v = enough_norms(problem, alpha, weights) if remembered else products.plain
+        return _at_weights(problem, alpha, weights, v, products)
+    v = grams.norms(alpha) if remembered else products.plain
+    shrink, bound = best_shrink(problem, alpha, v)
     KB = grams.apply(coefficients)
     shifted, u = _shifted(KB, coefficients, grams.shift)
     primal, bias = primal_at(problem, np.sum(shifted, axis=0), u)
     points = (alpha, shrink, None, coefficients, bias)
-    return _judged(problem, primal, bound, *points, norms=u, products=(KA, KB))
+    own = Products(grams, coefficients, None, grams.shift, KA=KB) if products else None
+    return _judged(problem, primal, bound, *points, norms=u, products=(products, own))
 
 
 def _at_weights(
-    problem: Problem, alpha: Array, weights: Array, v: Array, f: Array, KA: Any
+    problem: Problem, alpha: Array, weights: Array, v: Array, products: Any = None
 ) -> Certificate:
-    """The certificate of α and θ, with v and predictions f without a bias."""
+    """The certificate of α and θ, with v; of products the bounds are computed, too."""
+    grams = problem.grams
+    f = grams.combine(weights) @ alpha if products is None else products.f
+    f = f + float(weights @ grams.shift) * alpha
     shrink, bound = best_shrink(problem, alpha, v)
     u = np.where(weights > 0, weights * v, 0.0)
     primal, bias = primal_at(problem, f, u)
     points = (alpha, shrink, weights, None, bias)
-    return _judged(problem, primal, bound, *points, norms=u, products=(KA, None))
+    return _judged(problem, primal, bound, *points, norms=u, products=(products, None))
 
 
 def _best_bias(problem: Problem, f: Array) -> Any:
@@ -310,17 +353,16 @@ def _judged(
 ) -> Certificate:
     """A certificate; if rounding makes dual > primal, with lower and upper instead.
 
-    Of products (K_mα)_m and (K_mB_m)_m the bounds are computed at once.
+    Of products with α and with coefficients the bounds are computed at once.
     """
     known = (problem.grams.shift, problem.grams.proof, norms)
     make: Any = Certificate
     found = make(problem, primal, dual, *points, *known)
     if products[0] is not None:
-        vars(found)["enclosure"] = enclose(found, *products)
+        found = replace(found, bounds=enclose(found, *products))
     if primal < dual:
         bounds = found.enclosure
-        found = make(problem, bounds.upper, bounds.lower, *points, *known)
-        vars(found)["enclosure"] = bounds
+        found = make(problem, bounds.upper, bounds.lower, *points, *known, bounds)
     return found
 
 

@@ -1,8 +1,8 @@
 """Where rounding is bounded: lower ≤ f* ≤ upper in exact arithmetic, in one pass.
 
-α is rounded to multiples of a power of two, for which Σα = 0 holds exactly. Every inner
-product has its error bound γ_n (util/rounding.py); |K_ij| ≤ √K_ii √K_jj saves a second
-pass. Loss and Ω have the rounding errors that they declare.
+α is rounded to multiples of a power of two, for which Σα = 0 holds exactly. Products
+with kernels have their error bounds (products.py). Loss and Ω have the rounding errors
+that they declare.
 
 Underflow. What products lose is less than `TINY`; where this is multiplied later on, so
 is `TINY`. Ω and Ω* increase: they are evaluated at block norms of at least `LEAST`, and
@@ -28,13 +28,13 @@ from ..formulations import Formulation, Loss
 from ..formulations.derive.epigraph import DerivationError
 from ..formulations.losses.domains import Projected
 from ..problem import Problem
-from ..util.rounding import TINY, U, gamma, length_above
+from ..util.rounding import TINY, U
+from .products import ERROR_MARGIN, Combined, Products
 
 if TYPE_CHECKING:
     from .certificate import Certificate
 
 Array = np.ndarray
-ERROR_MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
 DERIVED = 1e-8  # relative and absolute error of derived operators
 DERIVED_DOMAIN = 1e-7  # relative error of the domain of a derived Ω*
 LEAST = 2.0**-250  # its fourth power, and with it all of Ω and Ω*, does not underflow
@@ -74,44 +74,26 @@ def exact_point(problem: Problem, alpha: Array) -> Array:
     return alpha
 
 
-class Known(NamedTuple):
-    """Products K_mα of some kernels, those in use among them; bounds for the others."""
-
-    kernels: Array  # their numbers
-    KA: Array  # their products with an α that is exactly feasible
-    above: Array  # (M,): upper bounds of ‖α‖_{K_m} for all other kernels
-
-
 def enclose(
     certificate: Certificate,
-    KA: Array | Known | None = None,
-    KB: Array | None = None,
+    products: Products | Combined | None = None,
+    primal: Products | None = None,
 ) -> Enclosure:
     """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
 
-    KA and KB are K_mα for an α that is exactly feasible, and K_mB_m for coefficients
-    B_m; without them it takes one pass. Error bounds are sums of non-negative numbers,
-    computed in float64; `ERROR_MARGIN` covers the rounding of these sums.
+    products: with an α that is exactly feasible; without them it takes one pass
+    primal: those of coefficients, which are computed if there are any
     """
-    problem, alpha = certificate.problem, certificate.alpha
+    problem, alpha, B = certificate.problem, certificate.alpha, certificate.coefficients
     with np.errstate(all="ignore"):  # overflow makes bounds infinite
-        if KA is None:
+        if products is None:
             alpha = exact_point(problem, alpha)
-            KA = problem.grams.matvec(alpha)
-        above = None
-        if isinstance(KA, Known):
-            products = _Products(problem, alpha, KA.KA, certificate, KA.kernels)
-            above = KA.above.copy()
-            above[KA.kernels] = products.norms_above
-        else:
-            products = _Products(problem, alpha, KA, certificate)
-        v = products.norms_above if above is None else above
-        lower, shrink = _lower(problem, alpha, v, certificate.shrink)
-        if certificate.coefficients is not None:
-            B = certificate.coefficients
-            KB = problem.grams.apply(B) if KB is None else KB
-            products = _Products(problem, B, KB, certificate)
-        upper, stretch = _upper(problem, products, certificate.bias)
+            given = (certificate.weights, certificate.shift)
+            products = Products(problem.grams, alpha, *given)
+        lower, shrink = _lower(problem, alpha, products.above, certificate.shrink)
+        if B is not None and primal is None:
+            primal = products_of(problem, B, certificate.shift)
+        upper, stretch = _upper(problem, primal or products, certificate.bias)
     reason = ""
     if lower > upper:
         reason = CROSSED.format(lower, upper)
@@ -121,6 +103,11 @@ def enclose(
         sides += [] if math.isfinite(upper) else ["upper"]
         reason = UNBOUNDED.format(" and the ".join(sides))
     return Enclosure(lower, upper, alpha, shrink, stretch, reason)
+
+
+def products_of(problem: Problem, B: Array, shift: Array) -> Products:
+    """The products K_mB_m with coefficients B; kernels with B_m = 0 are not read."""
+    return Products(problem.grams, B, None, shift, KA=problem.grams.apply(B))
 
 
 def finite(bound: Callable[[], float]) -> float:
@@ -138,100 +125,6 @@ def largest_scale(problem: Problem, v: Array) -> float:
     if not np.all(np.isfinite(v)):
         return 0.0
     return max(0.0, -finite(lambda: -problem.formulation.feasible_scale(v)))
-
-
-class _Products:
-    """K_m A, its error bound, and upper bounds of the norms ‖A‖_{K_m}.
-
-    A is one set of coefficients for all kernels, or one per kernel (M, n[, k]). The
-    error of (K_m A)_i is at most roots[m, i] · spread[m] + TINY. Both come from the
-    diagonals alone, because |K_ij| ≤ √K_ii √K_jj (Cauchy–Schwarz): no second pass.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        A: Array,
-        KA: Array,
-        source: Certificate,
-        kernels: Array | None = None,
-    ):
-        self.total, self.kernels = problem.grams.M, kernels
-        self.grams, self.shift, self.theta = problem.grams, source.shift, source.weights
-        if kernels is not None:  # all others have weight 0
-            assert self.theta is not None
-            self.grams = problem.grams.subset(kernels)
-            self.shift, self.theta = self.shift[kernels], self.theta[kernels]
-        M, n = self.grams.M, self.grams.n
-        self.columns = A.reshape((1, n, -1) if A.ndim < KA.ndim else (M, n, -1))
-        self.KA = KA.reshape(M, n, -1)
-        self.size, size = np.abs(self.KA), np.abs(self.columns)
-        self.roots = self.grams.root_diag(self.shift)
-        if len(size) == 1:
-            sums = self.roots @ size[0]
-        else:
-            sums = np.einsum("mi,mik->mk", self.roots, size)
-        sums += TINY
-        terms = int(np.max(np.count_nonzero(size, axis=1)))  # zeros add no rounding
-        chain = self.grams.chain(terms)
-        self.spread = gamma(chain) * sums * ERROR_MARGIN + chain * TINY
-        factored = self.grams.storage == "factors"
-        norms = self._norms_from_factors() if factored else self._norms(size, sums)
-        shift = self.shift * (np.sum(size**2, axis=(1, 2)) + TINY) * ERROR_MARGIN
-        norms = np.hypot(norms, np.sqrt(shift)) * (1 + 8 * U) + TINY
-        used = np.any(size, axis=(1, 2))  # nothing is lost where A = 0
-        self.norms_above = np.where(used, norms, 0.0)
-
-    def _norms(self, size: Array, sums: Array) -> Array:
-        """Upper bounds of √⟨A, K A⟩ from K A: its error, and that of the product."""
-        M, terms = self.grams.M, self.grams.n * size.shape[2]
-        KA, absolute = self.KA.reshape(M, -1), self.size.reshape(M, -1)
-        error = np.sum(self.spread * sums, axis=1)
-        if len(size) == 1:
-            quad, second = KA @ self.columns.ravel(), absolute @ size.ravel()
-        else:
-            quad = np.sum(KA * self.columns.reshape(M, -1), axis=1)
-            second = np.sum(absolute * size.reshape(M, -1), axis=1)
-        error += gamma(terms + 2) * second
-        error += TINY * (np.sum(size, axis=(1, 2)) + 4)
-        return np.sqrt(np.maximum(quad + error * ERROR_MARGIN, 0.0)) * (1 + 4 * U)
-
-    def _norms_from_factors(self) -> Array:
-        """Upper bounds of ‖LᵀA‖: nothing cancels, so they are tight where it is 0."""
-        assert self.grams.factors is not None
-        above = []
-        for m, L in enumerate(self.grams.factors):
-            A = self.columns[m if len(self.columns) > 1 else 0]
-            error = gamma(len(L) + 2) * (np.abs(L).T @ np.abs(A)) * ERROR_MARGIN
-            above.append(length_above(np.abs(L.T @ A) + (error + 2 * TINY)))
-        return np.array(above) * (1 + 4 * U)
-
-    def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
-        """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""
-        theta = np.ones(self.grams.M) if self.theta is None else self.theta
-        f = np.tensordot(theta, self.KA, axes=1) + bias
-        magnitude = np.tensordot(theta, self.size, axes=1) + np.abs(bias)
-        error = self.roots.T @ (theta[:, None] * self.spread + TINY)
-        error += gamma(self.grams.M + 4) * magnitude * ERROR_MARGIN
-        error += TINY * (float(np.sum(theta)) + 8)
-        if np.any(self.shift):
-            weight = theta * self.shift
-            full = np.broadcast_to(self.columns, self.KA.shape)
-            f = f + np.tensordot(weight, full, axes=1)
-            weight = gamma(self.grams.M + 8) * weight + TINY
-            error += np.tensordot(weight, np.abs(full), axes=1)
-            error += 8 * U * np.abs(f)
-        u = theta * self.norms_above * (1 + 4 * U)
-        u += TINY * ((theta > 0) & (self.norms_above > 0))
-        return f, error * ERROR_MARGIN + 4 * U * np.abs(f), self._of_all(u)
-
-    def _of_all(self, u: Array) -> Array:
-        """A number for every kernel, 0 for those of weight 0 that were left out."""
-        if self.kernels is None:
-            return u
-        out = np.zeros(self.total)
-        out[self.kernels] = u
-        return out
 
 
 def _raised(norms: Array, where: Array) -> Array:
@@ -274,7 +167,9 @@ def _sum_above(costs: Array, values: Array) -> float:
     return math.fsum(costs * values * np.where(values > 0, 1 + 4 * U, 1 - 4 * U))
 
 
-def _upper(problem: Problem, products: _Products, bias: Any) -> tuple[float, float]:
+def _upper(
+    problem: Problem, products: Products | Combined, bias: Any
+) -> tuple[float, float]:
     """Upper bound of Σ C V(f) + Ω(u) at t·(w, b) for the best of three t ≥ 1, and t.
 
     At samples on the margin every rounding error of f costs C times as much. A stretch

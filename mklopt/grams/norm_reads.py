@@ -37,16 +37,24 @@ class NormReads(NamedTuple):
 
     def add(self, A: Array, index: Array, plain: Array, bound: Array) -> NormReads:
         """With the norms of A in the kernels of these numbers."""
-        last = self.last.copy()
-        last[index] = len(self.points)
-        kept, last = np.unique(np.append(last, [-1, len(self.points)]), False, True)
-        points = (*self.points, A)
+        points, place = self._with_point(A)
+        last = _with(self.last, index, place)
+        used = np.bincount(last + 1, minlength=len(points) + 1)[1:] > 0
+        if not np.all(used):  # what no kernel was last read at is forgotten
+            last = np.append(np.cumsum(used) - 1, -1)[last]
         return NormReads(
-            tuple(points[p] for p in kept[1:]),
-            last[:-2] - 1,
+            tuple(p for p, still in zip(points, used) if still),
+            last,
             _with(self.plain, index, plain),
             _with(self.bound, index, bound),
         )
+
+    def _with_point(self, A: Array) -> tuple[tuple[Array, ...], int]:
+        """The points with A among them, and its place."""
+        for place, point in enumerate(self.points):
+            if np.array_equal(point, A):
+                return self.points, place
+        return (*self.points, A), len(self.points)
 
     def above(self, A: Array, root_sizes: Array) -> tuple[Array, Array, Array]:
         """Of every kernel: ‖A‖ or ∞, an upper bound of it, and whether it was read.
@@ -66,7 +74,7 @@ class NormReads(NamedTuple):
         return plain, np.where(read, self.bound, more), read
 
 
-def _with(array: Array, index: Array, values: Array) -> Array:
+def _with(array: Array, index: Array, values: Array | int) -> Array:
     array = array.copy()
     array[index] = values
     return array

@@ -32,12 +32,11 @@ import numpy as np
 
 from ..util.arrays import real_array
 from ..util.checks import byte_count, check_list
-from ..util.rounding import TINY, U, gamma
-from . import norm_reads
 from .disk import DiskStore
 from .disk_format import Path
 from .disk_writer import Matrices, Parts, write_kernels
 from .norm_reads import NormReads
+from .norms import LARGEST_KEPT, StackNorms, frozen
 from .psd import proved_shift
 from .storage import Factors, Triangles
 from .validation import check_kind, matrices, stored, wrong_with
@@ -50,7 +49,7 @@ class _Count:
     passes: float = 0.0
 
 
-class GramStack:
+class GramStack(StackNorms):
     """M symmetric kernel matrices of size n × n, validated and read-only.
 
     Parameters
@@ -102,10 +101,10 @@ class GramStack:
     def _set(self, store: Any, index: Array, shift: Array, proof: str) -> None:
         self._store, self._index = store, index
         self.M, self.n = len(index), store.n
-        self.shift, self.proof = _frozen(shift), proof
+        self.shift, self.proof = frozen(shift), proof
         self._count, self._share = _Count(), 1.0
-        self._whole: tuple[GramStack, Array] | None = None  # of a subset
-        self._roots: Array | None = None  # root_diag(self.shift)
+        self._whole = None
+        self._roots = self._trace = None
         self.forget()
 
     @classmethod
@@ -243,7 +242,7 @@ class GramStack:
         """The factors L_m given to `from_factors`, read-only; None for other stacks."""
         if self.storage != "factors":
             return None
-        return [_frozen(self._store.factor(m)) for m in self._index]
+        return [frozen(self._store.factor(m)) for m in self._index]
 
     @property
     def passes(self) -> float:
@@ -295,87 +294,8 @@ class GramStack:
             whole, index = self._whole
             for known, result in whole._memory["quad"]:
                 if np.array_equal(known, A):
-                    return _frozen(result[index])
+                    return frozen(result[index])
         return None
-
-    def norms(self, A: Array, KA: Array | None = None) -> Array:
-        """The norms √(tr AᵀK_mA + δ_m‖A‖²) of A in the certified kernels K_m + δ_m I.
-
-        δ is the `shift` of the stack. Negative sums, which are rounding, count as 0.
-
-        Parameters
-        ----------
-        A : array (n,) or (n, k)
-        KA : array (M, n) or (M, n, k), optional
-            What `matvec(A)` returned: then no pass is needed.
-
-        Returns
-        -------
-        array (M,)
-        """
-        squares = self.quad(A) if KA is None else self.inner(A, KA)
-        return np.sqrt(np.maximum(squares + self.shift * np.sum(A**2), 0.0))
-
-    def norms_above(self, A: Array) -> tuple[Array, Array, Array]:
-        """What is known of the norms of A without a pass (norm_reads.py).
-
-        Parameters
-        ----------
-        A : array (n,) or (n, k)
-
-        Returns
-        -------
-        three arrays (M,)
-            The norms in plain float64, ∞ where a kernel was not read at A; upper bounds
-            of them in exact arithmetic, ∞ where nothing is known; whether the kernel
-            was read at A.
-        """
-        whole, index = self._of_whole()
-        if not self.bounds_norms:
-            nothing = np.full(self.M, np.inf)
-            return nothing, nothing, np.zeros(self.M, bool)
-        sizes = self._store.root_sizes[self._index]
-        with np.errstate(over="ignore"):
-            sizes = np.sqrt(sizes**2 + self.shift) * (1 + 8 * U)
-        reads = whole._reads
-        part = reads._replace(
-            last=reads.last[index], plain=reads.plain[index], bound=reads.bound[index]
-        )
-        return part.above(A, sizes)
-
-    @property
-    def bounds_norms(self) -> bool:
-        """Whether norms can be bounded without a read, and reading takes long."""
-        whole = self._of_whole()[0]
-        stored = self.storage in ("packed", "full", "disk")
-        return stored and whole.M * self.n**2 >= norm_reads.WORTH
-
-    def _of_whole(self) -> tuple[GramStack, Array]:
-        """The stack that this one is a part of, and the numbers of its kernels."""
-        if self._whole is None:
-            return self, np.arange(self.M)
-        whole, index = self._whole
-        whole, numbers = whole._of_whole()
-        return whole, numbers[index]
-
-    @np.errstate(all="ignore")  # a bound that overflows is infinite: nothing is known
-    def _read(self, A: Array, squares: Array) -> None:
-        """Remember that ⟨A, K_mA⟩ was read, with a bound of its rounding error."""
-        if not self.bounds_norms:
-            return
-        columns, roots = np.abs(A).reshape(self.n, -1), self.root_diag(self.shift)
-        k = columns.shape[1]
-        sums = np.sum((roots @ columns + TINY) ** 2, axis=1)
-        error = gamma(self._store.quad_chain(k) + 8) * sums
-        # Products α_iα_j that underflow lose at most 2^-1074, K_ij times in the sum.
-        error += k * np.sum(roots, axis=1) ** 2 * 2.0**-1070
-        error += TINY * (np.sum(columns) + 4)
-        shifted = self.shift * np.sum(A**2)
-        plain = np.sqrt(np.maximum(squares + shifted, 0.0))
-        above = (np.maximum(squares, 0.0) + error) * (1 + 8 * U)
-        above = np.sqrt(above + shifted * (1 + gamma(A.size + 8))) * (1 + 8 * U) + TINY
-        whole, index = self._of_whole()
-        whole._reads = whole._reads.add(A, index, plain, above)
 
     def combine(self, theta: Array) -> Array:
         """The sum Σ θ_m K_m; kernels of weight 0 are not read.
@@ -396,6 +316,19 @@ class GramStack:
         filled[index] = theta
         return whole.combine(filled)
 
+    def remembers_combine(self, theta: Array) -> bool:
+        """Whether combine(theta) costs no pass.
+
+        Parameters
+        ----------
+        theta : array (M,)
+
+        Returns
+        -------
+        bool
+        """
+        return any(np.array_equal(known, theta) for known, _ in self._memory["combine"])
+
     def _remembered(self, name: str, key: Array, compute: Callable) -> Array:
         key = np.array(key, dtype=float, order="C")
         for known, result in self._memory[name]:
@@ -404,7 +337,7 @@ class GramStack:
         return self._remember(name, key, compute(key))
 
     def _remember(self, name: str, key: Array, result: Array) -> Array:
-        known = (*self._memory[name], (key, _frozen(result)))
+        known = (*self._memory[name], (key, frozen(result)))
         self._memory[name] = known[-self._store.remembered :]
         return result
 
@@ -434,8 +367,8 @@ class GramStack:
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
         whole, index = self._of_whole()
-        if self.storage != "lazy":  # there they may be larger than all else
-            whole._memory["products"] = ((A, index, _frozen(out)),)
+        if out.size <= LARGEST_KEPT:
+            whole._memory["products"] = ((A, index, frozen(out)),)
         if self.storage != "factors":  # there quad is more accurate, and cheaper
             self._read(A, self._remember("quad", A, self.inner(A, out)))
         return out
@@ -459,7 +392,7 @@ class GramStack:
         for known, those, found in whole._memory["products"]:
             if np.array_equal(known, A) and np.all(np.isin(numbers, those)):
                 order = np.argsort(those)
-                return _frozen(found[order[np.searchsorted(those[order], numbers)]])
+                return frozen(found[order[np.searchsorted(those[order], numbers)]])
         return self.subset(kernels).matvec(A)
 
     def apply(self, B: Array) -> Array:
@@ -514,24 +447,6 @@ class GramStack:
         self._touch()
         return np.asarray(self._store.against(self._index, S))
 
-    def inner(self, A: Array, KA: Array) -> Array:
-        """(⟨A, K_m A⟩)_m from what `matvec` returned, without a pass.
-
-        From factors it is ‖L_mᵀA‖² instead, where nothing cancels.
-
-        Parameters
-        ----------
-        A : array (n,) or (n, k)
-        KA : array (M, n) or (M, n, k)
-
-        Returns
-        -------
-        array (M,)
-        """
-        if self.storage == "factors":
-            return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
-        return np.asarray(KA.reshape(self.M, A.size) @ A.ravel())
-
     def rows(self, i: int | Array) -> Array:
         """Rows of all kernels.
 
@@ -577,44 +492,6 @@ class GramStack:
             A copy.
         """
         return np.asarray(self._store.kernel(self._index[m]))
-
-    def diag(self) -> Array:
-        """The diagonals, (M, n), read-only."""
-        return self._diag
-
-    @cached_property
-    def _diag(self) -> Array:
-        if self._whole is not None:  # memory is read in lines: this is expensive
-            return _frozen(self._whole[0].diag()[self._whole[1]])
-        return _frozen(self._store.diag(self._index))
-
-    def root_diag(self, shift: Array) -> Array:
-        """Upper bounds r of √(K_ii + δ): |K_ij| ≤ r_i r_j for i ≠ j (Cauchy–Schwarz).
-
-        Parameters
-        ----------
-        shift : array (M,)
-            δ, for which K_m + δ_m I is positive semi-definite.
-
-        Returns
-        -------
-        array (M, n)
-            Rounding is included in the bounds.
-        """
-        if shift is not self.shift:
-            return self._root_diag(shift)
-        if self._roots is None:
-            if self._whole is None:
-                roots = self._root_diag(shift)
-            else:
-                whole, index = self._whole
-                roots = whole.root_diag(whole.shift)[index]
-            self._roots = _frozen(roots)
-        return self._roots
-
-    def _root_diag(self, shift: Array) -> Array:
-        bound = np.maximum(self._diag, 0.0) * (1 + gamma(self.chain(self.n))) + TINY
-        return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
 
     def chain(self, terms: int) -> int:
         """The k for which every entry of matvec(A) has an error of at most γ_k |K||A|.
@@ -739,8 +616,8 @@ class GramStack:
         copy.
         """
         if self.storage == "full" and self._store.whole(self._index):
-            return _frozen(self._store.P.reshape(self.M, self.n, self.n).view())
-        return _frozen(np.stack([self.kernel(m) for m in range(self.M)]))
+            return frozen(self._store.P.reshape(self.M, self.n, self.n).view())
+        return frozen(np.stack([self.kernel(m) for m in range(self.M)]))
 
     def content(self) -> Iterable[Array]:
         """The arrays that define the kernels: factors, or upper triangles.
@@ -771,8 +648,8 @@ class GramStack:
         if not self.proof:
             kernels = ((m, self.kernel(m)) for m in range(self.M))
             delta = [proved_shift(K, f"kernel {m}") for m, K in kernels]
-            self.shift, self.proof = _frozen(np.array(delta)), "Cholesky"
-            self._roots = None
+            self.shift, self.proof = frozen(np.array(delta)), "Cholesky"
+            self._roots = self._trace = None
             self.forget()
         return self.shift
 
@@ -838,8 +715,3 @@ def filled_stack(
     stack = _made(store, np.arange(M), np.zeros(M), "")
     stack._measure()
     return stack
-
-
-def _frozen(array: Array) -> Array:
-    array.flags.writeable = False
-    return array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import cvxpy as cp
 import numpy as np
@@ -13,7 +13,6 @@ from mpmath import mpf
 
 from mklopt import GramStack, Problem, certify, formulation
 from mklopt.certificates.enclosure import (
-    _Products,
     _stretched,
     _sum_above,
     _value_above,
@@ -21,6 +20,7 @@ from mklopt.certificates.enclosure import (
     enclose,
     finite,
 )
+from mklopt.certificates.products import Products
 from mklopt.formulations import (
     VSKL,
     BlockL1,
@@ -38,10 +38,9 @@ from mklopt.formulations import (
 )
 from mklopt.formulations.losses.margin import Hinge
 from mklopt.reference.contract_problems import load
-from mklopt.util.rounding import gamma, length_above
+from mklopt.util.rounding import length_above
 from tests.unit.certificates.rationals import (
     exact_dual,
-    exact_kernel,
     exact_primal,
     omega,
     omega_conjugate,
@@ -108,45 +107,6 @@ def test_bounds_that_leave_float64_are_infinite_not_nan(theta):
     with np.errstate(all="ignore"):
         found = certify(problem, problem.y, np.full(3, theta))
         assert found.lower <= found.upper and not np.isnan(found.upper)
-
-
-@pytest.mark.parametrize("per_kernel", [False, True], ids=["weights", "coefficients"])
-@pytest.mark.parametrize("exact", [True, False], ids=["factors", "gram"])
-def test_error_bounds_cover_the_rounding_that_happened(exact, per_kernel):
-    """K A, f and ‖A‖_K in rational arithmetic against what floats made of them."""
-    problem = random_problem(9, n=30, exact=exact)
-    problem.grams.verify_psd()
-    rng = np.random.default_rng(9)
-    alpha = rng.normal(size=30) * 10.0 ** rng.integers(-3, 4, size=30)
-    B = rng.normal(size=(3, 30)) if per_kernel else None
-    theta = None if per_kernel else rng.uniform(0.5, 2.0, size=3)
-    source = certify(problem, alpha, theta, coefficients=B)
-    A = alpha if B is None else B
-    KA = problem.grams.matvec(alpha) if B is None else problem.grams.apply(B)
-    products = _Products(problem, A, KA, source)
-    f, error, above = products.predictions(0.25)
-    bounds = products.roots * products.spread + 2.0**-1022
-    exact_f = [Fraction(1, 4)] * 30
-    happened = 0
-    for m in range(3):
-        delta = Fraction(float(problem.grams.shift[m]))
-        K = exact_kernel(problem.grams, m)
-        for i, row in enumerate(K):
-            row[i] -= delta
-        a = [Fraction(float(x)) for x in (alpha if B is None else B[m])]
-        weight = Fraction(1) if theta is None else Fraction(float(theta[m]))
-        image = [sum((k * x for k, x in zip(row, a)), Fraction(0)) for row in K]
-        for i, true in enumerate(image):
-            off = abs(Fraction(float(KA[m, i])) - true)
-            happened += off > 0
-            assert off <= Fraction(float(bounds[m, i]))
-            exact_f[i] += weight * (true + delta * a[i])
-        square = sum((x * z for x, z in zip(a, image)), Fraction(0))
-        square += delta * sum((x * x for x in a), Fraction(0))
-        assert Fraction(float(above[m])) ** 2 >= weight**2 * square
-    assert happened > 10  # there was rounding to cover
-    for predicted, bound, true in zip(f[:, 0], error[:, 0], exact_f):
-        assert abs(Fraction(float(predicted)) - true) <= Fraction(float(bound))
 
 
 def test_a_bound_that_is_no_number_is_infinite():
@@ -312,43 +272,6 @@ def test_the_rounding_that_a_formulation_declares_is_in_the_bounds(q, v):
     assert above >= omega(problem.formulation, [mpf(u)])
 
 
-@pytest.mark.parametrize("storage", ["packed", "full"])
-@pytest.mark.parametrize("per_kernel", [False, True])
-def test_norms_cover_the_worst_rounding_of_the_model(storage, per_kernel):
-    """K A is off by γ|K||A|, and its product with A by γ|A||KA| on top of that."""
-    rng = np.random.default_rng(0)
-    L = rng.normal(size=(2, 40, 5))
-    grams = GramStack(L @ L.transpose(0, 2, 1), storage=storage)
-    problem = Problem(grams, (-1.0) ** np.arange(40), "hinge", LpNorm(2.0))
-    A = rng.normal(size=(2, 40) if per_kernel else 40)
-    KA = grams.apply(A) if per_kernel else grams.matvec(A)
-    source = certify(problem, np.zeros(40), np.ones(2))
-    products = _Products(problem, A, KA, source)
-    for m, above in enumerate(products.norms_above):
-        a = rational(A[m] if per_kernel else A)
-        image = rational(KA[m])
-        root = [Fraction(x) for x in np.sqrt(np.diag(grams.kernel(m))).tolist()]
-        sums = sum(r * abs(x) for r, x in zip(root, a))
-        quad = sum(x * z for x, z in zip(a, image))
-        worst = quad + Fraction(gamma(grams.chain(40))) * sums**2 * (1 - EPS)
-        worst += Fraction(gamma(40)) * sum(abs(x * z) for x, z in zip(a, image))
-        assert Fraction(float(above)) ** 2 >= worst
-
-
-def test_the_sum_over_many_kernels_has_its_own_error():
-    """1 and many numbers below its last digit: the sum loses most of them."""
-    M = 2000
-    K = np.full((M, 1, 1), 0.9 * 2.0**-53)
-    K[0] = 1.0
-    problem = Problem(GramStack(K), [1.0], "squared", LpNorm(2.0), bias=False)
-    source = certify(problem, np.ones(1), np.ones(M))
-    products = _Products(problem, np.ones(1), problem.grams.matvec(np.ones(1)), source)
-    f, error, _ = products.predictions(0.0)
-    exact = sum(rational(K[:, 0, 0]), Fraction(0))
-    lost = abs(Fraction(float(f[0, 0])) - exact)
-    assert 5 * Fraction(2) ** -53 < lost <= Fraction(float(error[0, 0]))
-
-
 def test_an_error_of_predictions_counts_twice_for_several_classes():
     """The worst case: the own class falls by the error, and every rival rises."""
     problem = small(OneKernel(), "multiclass_hinge", n=4)
@@ -370,8 +293,8 @@ def test_block_norms_are_rounded_upwards_before_the_penalty():
         assert Fraction(below) <= -Fraction(s) * Fraction(v)
         grams = GramStack(np.full((1, 1, 1), 1.0))
         problem = Problem(grams, [1.0], "squared", OneKernel(), bias=False)
-        source = certify(problem, [1.0], np.array([s]))
-        products = _Products(problem, np.array([v]), np.array([[v]]), source)
+        given: Any = (problem.grams, np.array([v]), np.array([s]), np.zeros(1))
+        products = Products(*given, KA=np.array([[v]]))
         assert Fraction(products.predictions(0.0)[2][0]) >= Fraction(s) * Fraction(v)
 
 
