@@ -3,7 +3,7 @@
 For ROWS points and STRIP others at a time, while their numbers are in the cache:
 
     t       products or distances, once for all kernels on the same features
-    k(t)    exp(−t/scale) or (t + offset)^degree
+    k(t)    exp(t · (−1/scale)) or (t + offset)^degree
     k / u   the normalizations that need no more than the squares k(x, x)
 
 Guarantee. An entry is the number that `Kernel.of` computes from the same two points, to
@@ -85,11 +85,11 @@ def _joined(parts: list) -> tuple[Array, Array]:
 
 
 def _rules(fitted: FittedKernels) -> tuple[Array, Array]:
-    """degree and offset of powers; 0 and −scale of Gaussians."""
+    """degree and offset of powers; 0 and −1/scale of Gaussians."""
     degrees, numbers = np.zeros(fitted.M, int), np.empty(fitted.M)
     for m, kernel in enumerate(fitted.kernels):
         if isinstance(kernel.rule, Gaussian):
-            numbers[m] = kernel.rule.divisor(fitted.learned[m][0])
+            numbers[m] = kernel.rule.rate(fitted.learned[m][0])
         elif isinstance(kernel.rule, Power):
             degrees[m], numbers[m] = kernel.rule.degree, kernel.rule.offset
     return degrees, numbers
@@ -111,7 +111,7 @@ def _evaluate(t, degree, number, k):
     """A rule of all numbers t of a tile: tiles are long, and so this loop is fast."""
     if degree == 0:
         for j in range(len(k)):
-            k[j] = exp(t[j] / number)
+            k[j] = exp(t[j] * number)
         return
     for j in range(len(k)):
         k[j] = t[j] + number
