@@ -430,8 +430,8 @@ def stored_in(path: Path) -> Stored:
         with open(path, "rb") as plain:
             shape, fortran, dtype = _header(plain)
             at = plain.tell()
-    except ValueError as error:
-        reason = str(error).split("\n")[0]
+    except Exception as error:  # whatever a broken header may raise
+        reason = str(error).split("\n")[0][:200] or type(error).__name__
         raise Refused(f"{path} is no .npy of kernels: {reason}") from None
     if dtype.hasobject or fortran:
         what = "Python objects" if dtype.hasobject else "its array in Fortran order"
