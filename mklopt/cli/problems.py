@@ -2,13 +2,15 @@
 
     problem("sonar", kernels="gaussian(1),linear", formulation="lp:p=2", C=10)
 
-The first word is a data set (standardized), or a NumPy archive with y and either
-features X (n, d) or kernels K (M, n, n). Labels −1/+1 are two classes, 0 … k−1 more,
-others numbers; without a loss they get the hinge, its multi-class form, or the square.
+The first word is a data set (standardized), a NumPy archive with y and either features
+X (n, d) or kernels K (M, n, n), or a stack of kernels on disk (.npy) beside a file of
+labels. Labels −1/+1 are two classes, 0 … k−1 more, others numbers; without a loss they
+get the hinge, its multi-class form, or the square.
 """
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from ..formulations.text import formulation_from
 from ..grams.stack import GramStack
 from ..kernels.text import family_of, usual_family
 from ..problem import Problem
-from ..util.archives import read_labelled
+from ..util.archives import read_labelled, read_labels
 
 Array = np.ndarray
 USUAL_LOSS = {"binary": "hinge", "classes": "multiclass_hinge", "real": "squared"}
@@ -43,13 +45,14 @@ def problem(
     bias: bool = True,
     samples: int | None = None,
     seed: int = 0,
+    labels: str | None = None,
 ) -> NamedProblem:
     """The problem that these words mean; ValueError and LookupError say what is wrong.
 
     samples: take so many of them, drawn with the seed
+    labels: a file with y, for a stack of kernels on disk
     """
-    own = given.endswith(".npz")
-    found = read_labelled(given, MAX_NUMBERS) if own else _data_set(given)
+    found = _found(given, labels)
     some = _drawn(len(found["y"]), samples, seed)
     y = found["y"][some]
     if "X" in found:
@@ -57,7 +60,7 @@ def problem(
     elif kernels is not None:
         raise ValueError("the file holds kernels K; leave out --kernels")
     else:
-        grams = GramStack(found["K"][:, some][:, :, some])
+        grams = _given_kernels(found["K"], some)
         names = [f"kernel {m}" for m in range(grams.M)]
     loss = USUAL_LOSS[label_kind(y)] if loss is None else loss
     if loss == "one_class":
@@ -66,11 +69,33 @@ def problem(
     return NamedProblem(Problem(grams, y, loss, form, C, bias), names)
 
 
+def _found(given: str, labels: str | None) -> dict[str, Any]:
+    """y, and features X or kernels K."""
+    on_disk = given.endswith(".npy")
+    if on_disk != (labels is not None):
+        missing = f"{given} holds kernels alone; name a file with y: --labels y.txt"
+        needless = "--labels is for kernels in a .npy; other data have their own"
+        raise ValueError(missing if on_disk else needless)
+    if labels is None:
+        own = given.endswith(".npz")
+        return read_labelled(given, MAX_NUMBERS) if own else _data_set(given)
+    y, stack = read_labels(labels), GramStack.open(given)
+    if len(y) != stack.n:
+        raise ValueError(f"{labels} has {len(y)} labels for {stack.n} samples")
+    return {"y": y, "K": stack}
+
+
+def _given_kernels(K: Any, some: Array) -> GramStack:
+    if not isinstance(K, GramStack):
+        return GramStack(K[:, some][:, :, some])
+    return K if len(some) == K.n else K.samples(some)
+
+
 def _data_set(name: str) -> dict[str, Array]:
     try:
         found = data.load(name).standardized()
     except data.DataNotFound as error:
-        hint = "`mklopt list` names all, and a file of your own ends in .npz"
+        hint = "`mklopt list` names all, and a file of your own ends in .npz or .npy"
         said = str(error.args[0]).replace("see data.names()", hint)
         raise data.DataNotFound(said) from None
     return {"X": found.X, "y": found.y}

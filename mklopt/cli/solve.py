@@ -14,7 +14,7 @@ MAX_ROWS = 15  # kernels in the table
     "solve",
     epilog="Example: mklopt solve sonar --formulation lp:p=2 --loss hinge --C 10",
 )
-@click.argument("given", metavar="NAME_OR_FILE.npz")
+@click.argument("given", metavar="NAME_OR_FILE")
 @problem_options
 @click.option("--solver", default="auto", help="The algorithm.")
 @click.option("--tol", default=1e-6, help="Relative gap to reach.")
@@ -37,8 +37,9 @@ def command(
     """Solve one problem; print weights and certificate.
 
     NAME is a data set (see `mklopt list`). FILE.npz has labels y and features X (n, d)
-    or kernels K (M, n, n). Exit code 0: solved to the tolerance, 1: not, 2: usage
-    error.
+    or kernels K (M, n, n). FILE.npy has kernels that stay on disk; --labels names a
+    file with y (.npy, .npz or text). Exit code 0: solved to the tolerance, 1: not, 2:
+    usage error.
     """
     from ..run.loop import solve
     from .problems import problem

@@ -64,6 +64,7 @@ PROBLEM_OPTIONS = (
     click.option(
         "--bias/--no-bias", default=True, help="A constant term in f, or not."
     ),
+    click.option("--labels", help="A file with y, for kernels in a .npy on disk."),
     click.option("--samples", type=int, help="Draw so many samples and use them."),
 )
 

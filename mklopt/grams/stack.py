@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -689,9 +689,18 @@ def _packed(stack: GramStack, dtype: np.dtype, first: int, last: int) -> Triangl
 
 
 def _built(fitted: Any, dtype: np.dtype, first: int, last: int) -> Triangles:
-    """The kernels first, …, last − 1 of a fitted family."""
-    part = fitted.subset(np.arange(first, last))
-    return cast(Triangles, part.grams(dtype=dtype)._store)
+    """The kernels first, …, last − 1 of a fitted family.
+
+    Sums of NumPy have another order for one column: bounds of the sizes of one kernel
+    alone would have other last bits than in the stack of all.
+    """
+    numbers = np.arange(first, last)
+    if len(numbers) == 1 < fitted.M:
+        numbers = np.repeat(numbers, 2)
+    store = fitted.subset(numbers).grams(dtype=dtype)._store
+    found = Triangles(store.n, last - first, "packed", dtype, store.P[: last - first])
+    found.root_sizes = store.root_sizes[: last - first]
+    return found
 
 
 def filled_stack(

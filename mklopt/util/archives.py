@@ -19,6 +19,7 @@ from .files import write_whole
 
 Path = str | os.PathLike[str]
 MAX_ARRAYS = 1000  # in one archive
+MAX_LABELS = 10_000_000
 HEADERS = 1 << 20  # bytes, beside the numbers of a user's file
 
 
@@ -113,6 +114,34 @@ def _labelled(arrays: dict[str, Array]) -> dict[str, Array]:
             raise ValueError(f"K is {K.shape} for {n} labels y; it must be (M, n, n)")
         found["K"] = K  # as it is: a stack of kernels checks its numbers itself
     return found
+
+
+def read_labels(path: Path) -> Array:
+    """Labels y (n,) from a .npy, from y of a .npz, or from text with one per line.
+
+    ValueError: one sentence about the file
+    """
+    check_path(path)
+    kind = os.path.splitext(path)[1]
+    try:
+        if kind == ".npz":
+            arrays = read_arrays(path, 8 * MAX_LABELS + HEADERS)
+            if "y" not in arrays:
+                raise ValueError("it has no array y")
+            y = arrays["y"]
+        elif os.path.getsize(path) > 32 * MAX_LABELS:
+            raise ValueError("it is too large for labels")
+        elif kind == ".npy":
+            y = np.load(path, allow_pickle=False)
+        else:
+            y = np.loadtxt(path, ndmin=1)
+        y = real_array(y, "y", "one number per sample")
+        if y.ndim != 1 or len(y) < 2 or not np.all(np.isfinite(y)):
+            raise ValueError("y must hold two labels or more, all of them finite")
+        return y
+    except Exception as error:  # whatever a broken file may raise
+        reason = getattr(error, "strerror", None) or _first_line(error)
+        raise ValueError(f"{path} cannot be used: {reason}") from None
 
 
 # ---- files of our own ----------------------------------------------------------------

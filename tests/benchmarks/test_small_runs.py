@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import (
     certificate,
+    disk,
     epochs,
     from_x,
     harness,
@@ -207,3 +208,19 @@ def test_the_stacks_of_from_x_are_what_they_say():
 def test_a_program_that_fails_is_an_error():
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         from_x._seconds([sys.executable, "-c", "1/0"], {})
+
+
+# ---- disk ------------------------------------------------------------------------
+
+
+def test_the_benchmark_of_kernels_on_disk(monkeypatch, capsys, folder):
+    """The bits agree; the time of a small problem says nothing."""
+    monkeypatch.setattr(disk, "alone", lambda function, *given: function(*given))
+    words = ("--kernels", "12", "--samples", "60", "--folder", str(folder), "--check")
+    said = run(disk, monkeypatch, capsys, *words)
+    assert said.count("has the bits of that in memory") == 2
+    assert not re.search("FAIL .*bits", said)
+    assert not list(folder.glob("kernels-*"))
+    row = disk.Row("ℓ1", 3.0, 2e9, 1e9, 4e9, ("0x1p+0",), 1e-4)
+    lines = disk.verdicts(row, ("0x1p+1",))
+    assert [line[:4] for line in lines] == ["pass", "FAIL", "FAIL"]

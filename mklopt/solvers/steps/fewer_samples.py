@@ -14,6 +14,7 @@ PART = 4  # one sample of so many is taken
 BLOCK = 8  # neighbours that are taken together: numbers in one line of memory
 FEWEST = 100  # samples that say something about the weights
 WORTH = 100_000_000  # numbers in all kernels: reading fewer takes less than the steps
+MOST_BYTES = 1_500_000_000  # of the kernels of the small problem, which are in memory
 
 
 def samples_of(problem: Problem) -> Array | None:
@@ -26,7 +27,9 @@ def samples_of(problem: Problem) -> Array | None:
     which = (blocks[:, None] + np.arange(BLOCK)).ravel()
     stored = problem.grams.storage in ("packed", "full", "disk")
     worth = len(which) >= FEWEST and problem.grams.M * n**2 >= WORTH
-    if not stored or not worth or len(problem.shape) > 1:
+    size = len(which) * (len(which) + 1) // 2 * problem.grams.dtype.itemsize
+    large = problem.grams.M * size > MOST_BYTES
+    if not stored or not worth or large or len(problem.shape) > 1:
         return None
     if problem.loss.labels == "real":
         return which

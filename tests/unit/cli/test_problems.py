@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mklopt import GramStack
 from mklopt.cli.problems import problem
 from mklopt.formulations import LpNorm
 
@@ -54,3 +55,27 @@ def test_samples_of_a_file_with_kernels_are_rows_and_columns(tmp_path):
     rows = [int(np.flatnonzero(y == v)[0]) for v in some.y]
     assert rows == sorted(rows) and len(rows) == 4
     np.testing.assert_array_equal(some.grams.dense(), K[np.ix_([0, 1], rows, rows)])
+
+
+def test_kernels_on_disk_come_with_a_file_of_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    L, y = rng.normal(size=(2, 9, 3)), np.where(np.arange(9) % 2, 1.0, -1.0)
+    stack, labels = str(tmp_path / "K.npy"), str(tmp_path / "y.txt")
+    K = L @ L.transpose(0, 2, 1)
+    GramStack.write(stack, K)
+    np.savetxt(labels, y)
+    found = problem(stack, labels=labels)
+    assert found.problem.grams.storage == "disk" and len(found.names) == 2
+    assert found.problem.loss.name == "hinge"
+    np.testing.assert_array_equal(found.problem.grams.dense(), K)
+    some = problem(stack, labels=labels, samples=4).problem
+    assert some.grams.dense().shape == (2, 4, 4) and some.y.shape == (4,)
+    with pytest.raises(ValueError, match="name a file with y"):
+        problem(stack)
+    with pytest.raises(ValueError, match=r"--labels is for kernels in a \.npy"):
+        problem("wdbc", labels=labels)
+    with pytest.raises(ValueError, match="leave out --kernels"):
+        problem(stack, "linear", labels=labels)
+    np.savetxt(labels, y[:5])
+    with pytest.raises(ValueError, match="5 labels for 9 samples"):
+        problem(stack, labels=labels)

@@ -12,6 +12,7 @@ from mklopt.util.archives import (
     read_archive,
     read_arrays,
     read_labelled,
+    read_labels,
     write_archive,
 )
 
@@ -147,3 +148,38 @@ def test_an_archive_of_ours_has_a_kind_and_a_description(tmp_path):
     for name in ("b", "c"):
         with pytest.raises(ValueError, match="is not a file written by mklopt"):
             read_archive(tmp_path / f"{name}.npz", "trace")
+
+
+def test_labels_from_arrays_archives_and_text(tmp_path):
+    np.save(tmp_path / "y.npy", Y)
+    np.savez(tmp_path / "y.npz", y=Y, X=X)
+    np.savetxt(tmp_path / "y.txt", Y)
+    (tmp_path / "y.csv").write_text("1\n-1\n1\n")
+    for name in ("y.npy", "y.npz", "y.txt", "y.csv"):
+        np.testing.assert_array_equal(read_labels(tmp_path / name), Y)
+
+
+@pytest.mark.parametrize(
+    "name, content, said",
+    [
+        ("y.txt", "a\nb\n", "cannot be used: could not convert"),
+        ("y.txt", "1\nnan\n", "two labels or more, all of them finite"),
+        ("y.txt", "1\n", "two labels or more"),
+        ("y.txt", "1 2\n3 4\n", "two labels or more"),
+        ("y.npy", "text", "cannot be used"),
+        ("y.npz", "text", "cannot be used"),
+    ],
+)
+def test_files_without_labels_get_one_sentence(tmp_path, name, content, said):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=said) as error:
+        read_labels(tmp_path / name)
+    assert "\n" not in str(error.value) and name in str(error.value)
+
+
+def test_no_labels(tmp_path):
+    with pytest.raises(ValueError, match="No such file"):
+        read_labels(tmp_path / "y.txt")
+    np.savez(tmp_path / "y.npz", X=X)
+    with pytest.raises(ValueError, match="it has no array y"):
+        read_labels(tmp_path / "y.npz")

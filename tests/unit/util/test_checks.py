@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 
 from mklopt.util.checks import (
+    byte_count,
     check_choice,
     check_flag,
     check_function,
@@ -87,3 +88,12 @@ def test_paths():
     for wrong in odd:
         with pytest.raises(ValueError, match="give the name of a file as text"):
             check_path(wrong)
+
+
+def test_numbers_of_bytes():
+    given = {7: 7, "500MB": 5 * 10**8, "1.5 GB": 15 * 10**8, " 2kB ": 2000, "3": 3}
+    for value, expected in given.items():
+        assert byte_count(value, "memory") == expected
+    for value in ("many", "1.2.3MB", -5, None, "5TB", True):
+        with pytest.raises(ValueError, match=r"memory = .* give a number of bytes"):
+            byte_count(value, "memory")
