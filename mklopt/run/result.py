@@ -18,6 +18,8 @@ from .point import meets, weights_near
 from .trace import Trace, read_columns
 
 Array = np.ndarray
+NEARLY_ALL = 0.95  # of the dual variables that can be at C: the problem is trivial
+CLOSE = 1e-2  # a point with a larger gap says nothing about this
 
 STATUS = {
     "converged": "the relative gap is at most tol, all rounding errors counted",
@@ -99,6 +101,28 @@ class Result:
     def converged(self) -> bool:
         """Whether the certified gap is at most tol."""
         return self.status == "converged"
+
+    @property
+    def hint(self) -> str:
+        """A sentence if C is so small that nearly all α_i are at C; else "".
+
+        It is for losses with 0 ≤ α_i y_i ≤ C. With a bias at most as many can be at C
+        as twice the size of the smaller class.
+        """
+        problem, alpha = self.problem, self.dual
+        dual = problem.loss.quadratic(problem.y, problem.costs)
+        if dual is None or not self.relative_gap <= CLOSE:
+            return ""
+        one_sided = np.all((dual.low == 0) != (dual.high == 0))
+        positive, n = int(np.sum(dual.high > 0)), len(alpha)
+        most = 2 * min(positive, n - positive) if problem.bias else n
+        at_C = int(np.sum(np.abs(alpha) >= (1 - 1e-6) * (dual.high - dual.low)))
+        if not one_sided or 2 * most < n or at_C < NEARLY_ALL * most:
+            return ""
+        return (
+            f"{at_C} of {n} dual variables are at their bound C, so that the problem "
+            "is nearly trivial: try a larger C"
+        )
 
     def decision(self, test_stack: Any) -> Array:
         """The predictions at new points, from their kernels with the training points.
@@ -213,8 +237,9 @@ class Result:
         found = self.certificate
         choice = f"  {self.choice}\n" if self.choice else ""
         message = f"  {self.message}\n" if self.message else ""
+        hint = f"\n  {self.hint}" if self.hint else ""
         return (
             f"{self.solver}: {self.status} ({STATUS[self.status]})\n{choice}{message}"
             f"  relative gap {found.relative_gap:.1e}; {found.statement}\n"
-            f"  {self.trace}"
+            f"  {self.trace}{hint}"
         )

@@ -304,6 +304,14 @@ def test_results_as_starts_are_told_apart():
     assert checkpoint.identity(small(), {"start": again})["start"] == names[0]
 
 
+def test_functions_as_options_have_the_same_name_in_every_process():
+    names = [
+        checkpoint.identity(small(), {"option f": f})["option f"]
+        for f in (small, sparse, random.Random(0), random.Random(0))
+    ]
+    assert names[0] != names[1] and names[2] == names[3]
+
+
 def test_a_full_disk_ends_the_record_and_not_the_run(tmp_path, recorded):
     with (
         small_disk(tmp_path / "disk", "64k"),
