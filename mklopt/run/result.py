@@ -18,7 +18,7 @@ from .point import meets, weights_near
 from .trace import Trace, read_columns
 
 Array = np.ndarray
-NEARLY_ALL = 0.95  # of the dual variables that can be at C: the problem is trivial
+NEARLY_ALL = 0.95  # of the largest sum of dual variables: the problem is trivial
 CLOSE = 1e-2  # a point with a larger gap says nothing about this
 
 STATUS = {
@@ -106,22 +106,23 @@ class Result:
     def hint(self) -> str:
         """A sentence if C is so small that nearly all α_i are at C; else "".
 
-        It is for losses with 0 ≤ α_i y_i ≤ C. With a bias at most as many can be at C
-        as twice the size of the smaller class.
+        It is for losses with 0 ≤ α_i y_i ≤ C. It compares Σ|α_i| with the largest sum
+        that C allows; with a bias that is twice the sum of C over the smaller class.
         """
-        problem, alpha = self.problem, self.dual
+        problem = self.problem
         dual = problem.loss.quadratic(problem.y, problem.costs)
         if dual is None or not self.relative_gap <= CLOSE:
             return ""
-        one_sided = np.all((dual.low == 0) != (dual.high == 0))
-        positive, n = int(np.sum(dual.high > 0)), len(alpha)
-        most = 2 * min(positive, n - positive) if problem.bias else n
-        at_C = int(np.sum(np.abs(alpha) >= (1 - 1e-6) * (dual.high - dual.low)))
-        if not one_sided or 2 * most < n or at_C < NEARLY_ALL * most:
+        if not np.all((dual.low == 0) != (dual.high == 0)):  # α has both signs
+            return ""
+        above, below = float(np.sum(dual.high)), -float(np.sum(dual.low))
+        most = 2 * min(above, below) if problem.bias else above + below
+        share = float(np.sum(np.abs(self.dual))) / most if most > 0 else 0.0
+        if 2 * most < above + below or share < NEARLY_ALL:
             return ""
         return (
-            f"{at_C} of {n} dual variables are at their bound C, so that the problem "
-            "is nearly trivial: try a larger C"
+            f"the dual variables have {100 * share:.0f} % of the largest sum that C "
+            "allows, so that the problem is nearly trivial: try a larger C"
         )
 
     def decision(self, test_stack: Any) -> Array:

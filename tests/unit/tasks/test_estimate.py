@@ -62,7 +62,8 @@ def test_time_and_memory_of_slow_kernels_are_within_a_factor_of_3(form, monkeypa
 @pytest.mark.parametrize("size", [(100, 200), (400, 20)], ids=["many", "large"])
 @pytest.mark.parametrize("form", [LpNorm(1.5), BlockL1()], ids=repr)
 def test_memory_is_within_a_factor_of_3(size, form):
-    p = problem(*size, form=form)
+    n, M = size
+    p = problem(n, M, form)
     expected = estimate(p)
     stored = p.grams.M * p.grams.n * (p.grams.n + 1) // 2 * 8
     assert expected.kernel_bytes == pytest.approx(stored)
