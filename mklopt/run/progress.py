@@ -96,7 +96,7 @@ class Shown(Silent):
 
     def _say(self, more: str = "", done: float | None = None) -> None:
         left = self.left - (_now() - self.noted)
-        about = "" if left == math.inf else f", about {in_words(max(left, 0.0))} left"
+        about = f", about {in_words(left)} left" if 1 <= left < math.inf else ""
         text = f"{self.note}{about}{more}"
         if self.terminal:
             to = {} if done is None else {"completed": done}
