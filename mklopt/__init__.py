@@ -27,6 +27,7 @@ _HOME = {  # public names, and the module that each lives in
     "certify": "certificates.certificate",
     "check_formulation": "judge.inspection",
     "check_solver": "judge.exam.exam",
+    "estimate": "tasks.estimate",
     "formulation": "formulations",
     "inspect": "judge.inspection",
     "loss": "formulations",

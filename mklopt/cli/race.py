@@ -46,11 +46,13 @@ def command(
     reached the tolerance, 1: not, 2: usage error.
     """
     from ..tasks.race import race
+    from .estimates import announce
     from .problems import problem
 
     with usage_errors():
         named = {name: problem(name, **words).problem for name in data}
         numbers, names = _numbers(seeds), listed(solvers)
+        announce(named, names, tol, time_limit)
         found = race(named, names, seeds=numbers, tol=tol, time_limit=time_limit)
         written = found.save(out)
     if as_json:

@@ -1,5 +1,6 @@
 """The command `mklopt solve`: one problem, its weights and its certificate."""
 
+import sys
 from typing import Any
 
 import click
@@ -20,6 +21,7 @@ MAX_ROWS = 15  # kernels in the table
 @click.option("--tol", default=1e-6, help="Relative gap to reach.")
 @click.option("--time-limit", type=float, help="Seconds.  [default: no limit]")
 @click.option("--seed", default=0, help="Of samples and stochastic solvers.")
+@click.option("--checkpoint", help="Go on from this file after a kill or Ctrl-C.")
 @click.option("--save", help="Write the result to this file.")
 @click.option("--certificate", help="Write a file that `mklopt verify` checks.")
 @AS_JSON
@@ -30,6 +32,7 @@ def command(
     tol: float,
     time_limit: float | None,
     seed: int,
+    checkpoint: str | None,
     save: str | None,
     certificate: str | None,
     **words: Any,
@@ -38,15 +41,26 @@ def command(
 
     NAME is a data set (see `mklopt list`). FILE.npz has labels y and features X (n, d)
     or kernels K (M, n, n). FILE.npy has kernels that stay on disk; --labels names a
-    file with y (.npy, .npz or text). Exit code 0: solved to the tolerance, 1: not, 2:
-    usage error.
+    file with y (.npy, .npz or text). If it will take more than a minute, an estimate is
+    printed first. Ctrl-C prints the best point so far. Exit code 0: solved to the
+    tolerance, 1: not, 2: usage error.
     """
     from ..run.loop import solve
+    from .estimates import announce
     from .problems import problem
 
     with usage_errors():
         found = problem(given, seed=seed, **words)
-        result = solve(found.problem, solver, tol=tol, time_limit=time_limit, seed=seed)
+        long = announce({given: found.problem}, [solver], tol, time_limit)
+        result = solve(
+            found.problem,
+            solver,
+            tol=tol,
+            time_limit=time_limit,
+            seed=seed,
+            checkpoint=checkpoint,
+            verbose=long or sys.stderr.isatty(),
+        )
         if save:
             result.save(save)
         if certificate:
@@ -73,6 +87,7 @@ def described(result: Any, names: list[str]) -> dict[str, Any]:
         "bias": np.asarray(result.bias).tolist(),
         "seconds": result.trace.last("seconds") if len(result.trace) else 0.0,
         "point": result.point,
+        "hint": result.hint,
         "weights": dict(zip(names, result.weights.tolist())),
     }
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -221,7 +222,7 @@ def _hashed(value: Any) -> Any:
         parts = [_hashed(part) for part in value]
         text = json.dumps(parts)
         return parts if len(text) < 80 else _hash(text)
-    return _hash(repr(value))
+    return _hash(re.sub(r" at 0x[0-9a-f]+", "", repr(value)))  # of this process
 
 
 def _hash(text: str) -> str:

@@ -21,8 +21,8 @@ class Clock:
 
 def in_words(seconds: float) -> str:
     """A duration as people say it: "8 s", "3 min", "2 h 10 min", "4 days"."""
-    if seconds < 1:
-        return "less than 1 s"
+    if seconds < 0.95:
+        return f"{seconds:.1g} s"
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     if seconds > 86400e6:

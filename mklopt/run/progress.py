@@ -62,7 +62,7 @@ class Shown(Silent):
         self.terminal = self.bar.console.is_terminal
         self.note, self.new, self.left = "no iterate yet", True, math.inf
         self.now = self.printed = self.noted = time.monotonic()
-        self.begun, self.at = self.now, 0  # of the present sweep
+        self.begun, self.at = self.now, math.inf  # of the present sweep
 
     def __enter__(self) -> Shown:
         if self.terminal:
@@ -90,13 +90,13 @@ class Shown(Silent):
         """Show how far a sweep over the kernels is, if it takes long."""
         if done <= self.at:
             self.begun = _now()
-        self.at = done if done < total else 0
+        self.at = done if done < total else math.inf
         if _now() >= self.begun + SWEEP_SECONDS:
             self._say(f"  reading kernels: {100 * done / total:.0f} %")
 
     def _say(self, more: str = "", done: float | None = None) -> None:
         left = self.left - (_now() - self.noted)
-        about = "" if left == math.inf else f", about {in_words(max(left, 0.0))} left"
+        about = f", about {in_words(left)} left" if 1 <= left < math.inf else ""
         text = f"{self.note}{about}{more}"
         if self.terminal:
             to = {} if done is None else {"completed": done}

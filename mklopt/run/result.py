@@ -18,6 +18,8 @@ from .point import meets, weights_near
 from .trace import Trace, read_columns
 
 Array = np.ndarray
+NEARLY_ALL = 0.95  # of the largest sum of dual variables: the problem is trivial
+CLOSE = 1e-2  # a point with a larger gap says nothing about this
 
 STATUS = {
     "converged": "the relative gap is at most tol, all rounding errors counted",
@@ -99,6 +101,29 @@ class Result:
     def converged(self) -> bool:
         """Whether the certified gap is at most tol."""
         return self.status == "converged"
+
+    @property
+    def hint(self) -> str:
+        """A sentence if C is so small that nearly all α_i are at C; else "".
+
+        It is for losses with 0 ≤ α_i y_i ≤ C. It compares Σ|α_i| with the largest sum
+        that C allows; with a bias that is twice the sum of C over the smaller class.
+        """
+        problem = self.problem
+        dual = problem.loss.quadratic(problem.y, problem.costs)
+        if dual is None or not self.relative_gap <= CLOSE:
+            return ""
+        if not np.all((dual.low == 0) != (dual.high == 0)):  # α has both signs
+            return ""
+        above, below = float(np.sum(dual.high)), -float(np.sum(dual.low))
+        most = 2 * min(above, below) if problem.bias else above + below
+        share = float(np.sum(np.abs(self.dual))) / most if most > 0 else 0.0
+        if 2 * most < above + below or share < NEARLY_ALL:
+            return ""
+        return (
+            f"the dual variables have {100 * share:.0f} % of the largest sum that C "
+            "allows, so that the problem is nearly trivial: try a larger C"
+        )
 
     def decision(self, test_stack: Any) -> Array:
         """The predictions at new points, from their kernels with the training points.
@@ -213,8 +238,9 @@ class Result:
         found = self.certificate
         choice = f"  {self.choice}\n" if self.choice else ""
         message = f"  {self.message}\n" if self.message else ""
+        hint = f"\n  {self.hint}" if self.hint else ""
         return (
             f"{self.solver}: {self.status} ({STATUS[self.status]})\n{choice}{message}"
             f"  relative gap {found.relative_gap:.1e}; {found.statement}\n"
-            f"  {self.trace}"
+            f"  {self.trace}{hint}"
         )

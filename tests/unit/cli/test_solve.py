@@ -72,6 +72,34 @@ def test_a_proof_and_a_result_are_saved(files, tmp_path):
     assert kept.exists()
 
 
+def test_a_checkpoint_is_used_and_one_of_another_run_is_refused(files, tmp_path):
+    words = [str(files / "kernels.npz"), "--checkpoint", str(tmp_path / "run.ckpt")]
+    assert mklopt_("solve", *words).exit_code == 0
+    assert (tmp_path / "run.ckpt").stat().st_size > 500
+    assert mklopt_("solve", *words).exit_code == 0
+    done = mklopt_("solve", *words, "--C", "5")
+    assert done.exit_code == 2 and "is of another run: its C was 1.0" in done.output
+    done = mklopt_("solve", words[0], "--checkpoint", str(tmp_path / "no" / "a"))
+    assert done.exit_code == 2 and "cannot be read or written" in done.output
+    done = mklopt_("solve", words[0], "--checkpoint", words[0])
+    assert done.exit_code == 2 and "is not a checkpoint" in done.output
+
+
+def test_a_run_of_more_than_a_minute_is_announced(files, monkeypatch):
+    monkeypatch.setattr("mklopt.tasks.estimate.seconds_of_read", lambda grams: 100.0)
+    done = mklopt_("solve", str(files / "kernels.npz"), "--json")
+    assert json.loads(done.stdout)["status"] == "converged"
+    assert "analytic to a gap of 1e-06: about 12 min" in done.stderr
+    assert "analytic" in done.stderr and "gap" in done.stderr.split("solver")[-1]
+
+
+def test_a_hint_is_printed(files):
+    done = mklopt_("solve", str(files / "kernels.npz"), "--C", "1e-6", "--no-bias")
+    assert "try a larger C" in " ".join(done.output.split())
+    done = mklopt_("solve", str(files / "kernels.npz"), "--json")
+    assert json.loads(done.output)["hint"] == ""
+
+
 def test_what_is_not_reached_has_another_exit_code(files):
     words = ["--tol", "0", "--solver", "simple", "--formulation", "l1"]
     words += ["--time-limit", "0.01"]

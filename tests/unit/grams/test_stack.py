@@ -317,3 +317,49 @@ def test_read_only_arguments_are_taken(storage):
         assert grams.matvec(A).shape == (3, *A.shape) and len(grams.quad(A)) == 3
     assert grams.apply(arrays[2]).shape == (3, 8) and len(grams.against(arrays[3])) == 3
     assert grams.combine(arrays[0][:3]).shape == (8, 8)
+
+
+# ---- other stores --------------------------------------------------------------------
+
+
+def test_a_hash_names_the_kernels_and_their_shift():
+    K = np.stack([np.eye(3), np.ones((3, 3))])
+    stack = GramStack(K)
+    assert stack.identity() == GramStack(K).identity()
+    others = [GramStack(2 * K), GramStack(K[::-1].copy()), stack.subset([0])]
+    others += [GramStack(K, dtype="float32"), GramStack(K + 1e-15)]
+    names = {stack.identity(), *(other.identity() for other in others)}
+    assert len(names) == 6
+    assert stack.subset([1, 0]).identity() == others[1].identity()
+
+
+def test_a_store_may_have_a_cheap_name():
+    stack = GramStack(np.stack([np.eye(3), np.ones((3, 3))]))
+    before = stack.identity()
+    stack._store.identity = lambda: b"family"
+    named = stack.identity()
+    stack._store.P *= 2  # is not read
+    assert stack.identity() == named != before
+    assert stack.subset([1]).identity() != named
+
+
+def test_another_store_is_asked_inside_and_the_own_one_afterwards():
+    whole = GramStack(np.stack([np.eye(3), np.ones((3, 3))]))
+    part, asked = whole.subset([1]), []
+
+    class Asked:
+        def __init__(self, store):
+            self.store = store
+
+        def __getattr__(self, name):
+            asked.append(name)
+            return getattr(self.store, name)
+
+    with part.asking(Asked):
+        part.quad(np.ones(3)), part.combine(np.ones(1))  # by the whole stack
+    assert {"quad", "combine"} <= set(asked)
+    asked.clear()
+    with pytest.raises(KeyError), part.asking(Asked):
+        raise KeyError
+    whole.quad(np.arange(3.0)), part.quad(np.full(3, 2.0))
+    assert asked == []

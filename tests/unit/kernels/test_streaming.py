@@ -380,3 +380,15 @@ def test_wrong_requests_get_one_clear_sentence(attempt, words):
         pytest.raises(ValueError, match=words),
     ):
         attempt()
+
+
+def test_results_do_not_depend_on_earlier_sweeps(monkeypatch):
+    monkeypatch.setattr(lazy, "TILE", 8)  # many tiles in each part
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    stack = LazyStack(X, kernels.gaussians([1, 3]))
+    a = np.random.default_rng(1).normal(size=200)
+    for operation in (stack.quad, stack.matvec):
+        first = np.array(operation(a))
+        stack.forget()
+        np.testing.assert_array_equal(first, operation(a))
+        stack.forget()

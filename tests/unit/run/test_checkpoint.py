@@ -304,6 +304,14 @@ def test_results_as_starts_are_told_apart():
     assert checkpoint.identity(small(), {"start": again})["start"] == names[0]
 
 
+def test_functions_as_options_have_the_same_name_in_every_process():
+    names = [
+        checkpoint.identity(small(), {"option f": f})["option f"]
+        for f in (small, sparse, random.Random(0), random.Random(0))
+    ]
+    assert names[0] != names[1] and names[2] == names[3]
+
+
 def test_a_full_disk_ends_the_record_and_not_the_run(tmp_path, recorded):
     with (
         small_disk(tmp_path / "disk", "64k"),
@@ -311,6 +319,23 @@ def test_a_full_disk_ends_the_record_and_not_the_run(tmp_path, recorded):
     ):
         found = solve(small(), checkpoint=tmp_path / "disk" / "run.ckpt")
     assert same(found, solve(small()))
+
+
+def test_the_clock_goes_on_to_the_time_of_an_answer_and_never_back(tmp_path):
+    clock = Clock()
+    clock.move_to(100.0)
+    first = checkpoint.Checkpoint(tmp_path / "a", {}, clock)
+    first.keep(b"1" * 16, np.ones(3), took=1.0)
+    first.log.close()
+    clock.move_to(0.0)
+    second = checkpoint.Checkpoint(tmp_path / "a", {}, clock)
+    assert second.answer(b"2" * 16) is None and clock.seconds < 50
+    np.testing.assert_array_equal(second.answer(b"1" * 16), np.ones(3))
+    assert 100 <= clock.seconds < 150
+    clock.move_to(200.0)
+    second.answer(b"1" * 16)
+    assert clock.seconds >= 200
+    second.log.close()
 
 
 def test_what_is_cheap_or_large_is_not_recorded(tmp_path):

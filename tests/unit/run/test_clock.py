@@ -20,7 +20,10 @@ def test_a_clock_goes_on_from_a_given_time():
 @pytest.mark.parametrize(
     "seconds, words",
     [
-        (0.3, "less than 1 s"),
+        (0.0, "0 s"),
+        (0.0123, "0.01 s"),
+        (0.34, "0.3 s"),
+        (0.97, "1 s"),
         (8.4, "8 s"),
         (99.4, "99 s"),
         (99.6, "2 min"),

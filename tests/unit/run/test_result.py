@@ -32,6 +32,31 @@ def test_a_result_says_what_happened():
     assert "converged" in str(BEST) and "analytic" in repr(BEST)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("share", [0.5, 0.4])
+def test_a_hint_where_nearly_all_dual_variables_are_at_C(bias, share):
+    y = np.where(np.arange(60) < 60 * share, 1.0, -1.0)
+    small = solve(problem(y=y, C=1e-5, bias=bias), tol=1e-4)
+    assert "try a larger C" in small.hint
+    assert small.hint in str(small) and "\n" not in small.hint
+    large = solve(problem(y=y, C=100.0, bias=bias), tol=1e-4)
+    assert large.hint == "" and "larger C" not in str(large)
+
+
+def test_no_hint_where_it_would_mislead():
+    few = np.where(np.arange(60) < 3, 1.0, -1.0)  # all three may be at C at any C
+    for changes in (
+        {"y": few},
+        {"loss": "squared"},  # no bounds
+        {"loss": "logistic"},
+        {"loss": "quantile"},  # at most residuals α is at a bound
+        {"loss": "multiclass_hinge", "y": np.arange(60) % 3},
+    ):
+        assert solve(problem(C=1e-5, **changes), tol=1e-3).hint == ""
+    zero = certify(problem(C=1e-5), 0 * ALPHA, THETA)  # a point that is far from f*
+    assert replace(BEST, problem=problem(C=1e-5), certificate=zero).hint == ""
+
+
 def test_results_survive_a_file_and_are_certified_on_return(tmp_path):
     path = tmp_path / "result.npz"
     BEST.save(path)
