@@ -9,6 +9,7 @@ get the hinge, its multi-class form, or the square.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ class NamedProblem:
     """A problem, and the names of its kernels."""
 
     problem: Problem
-    names: list[str]
+    names: Sequence[str]
 
 
 def problem(
@@ -111,7 +112,7 @@ def _drawn(n: int, samples: int | None, seed: int) -> Array:
 
 def _kernels_of(
     X: Array, kernels: str | None, normalize: str | None
-) -> tuple[GramStack, list[str]]:
+) -> tuple[GramStack, Sequence[str]]:
     if kernels is None:
         family = usual_family(X, np.ones(len(X)))
     else:
