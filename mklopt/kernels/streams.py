@@ -125,7 +125,9 @@ class Streams:
         parts = min(parts, most, tiles)
         return tiles * np.arange(parts + 1) // parts
 
-    def _sweep(self, loop: Callable, plan: Plan, bounds: Array, *arguments: Any) -> None:
+    def _sweep(
+        self, loop: Callable, plan: Plan, bounds: Array, *arguments: Any
+    ) -> None:
         """loop(plan, *arguments, first, last) for all units, in batches."""
         parts, kernels = len(bounds) - 1, len(plan.base)
         units = -(-kernels // BLOCK) * parts

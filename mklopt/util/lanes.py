@@ -1,7 +1,9 @@
 """Rows of a few numbers in registers: sums of rows and products of rows.
 
-    add_rows(A, i, T, columns, first, last, B, j)    B[j] = A[i] + Σ T[columns[k]]
-    dot_rows(A, i, B, j)                             ⟨A[i], B[j]⟩
+    add_rows(A, i, T, start, columns, first, last, j)    A[j] = A[i] + Σ T[start + c]
+    dot_rows(a, b)                                       ⟨a, b⟩ of two rows
+
+where c are the numbers columns[first:last].
 
 Arrays are contiguous, with rows of WIDTH numbers. A loop over k in numba would load and
 store the sum for every row; here it stays in registers, which takes half of the time.
@@ -62,49 +64,49 @@ def add_rows(
     A: Any,
     i: Any,
     T: Any,
+    start: Any,
     columns: Any,
     first: Any,
     last: Any,
-    B: Any,
     j: Any,
 ) -> Any:
-    """B[j] = A[i] + Σ T[columns[k]] for first ≤ k < last, in this order."""
+    """A[j] = A[i] + Σ T[start + columns[k]] for first ≤ k < last, in this order."""
 
     def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Code(context, builder, signature, args)
-        begin = code.load(code.data(0), args[1])
-        T, columns, before = code.data(2), code.data(3), builder.block
+        A, T, columns = (code.data(k) for k in (0, 2, 4))
+        begin, before = code.load(A, args[1]), builder.block
         loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
-        builder.cbranch(builder.icmp_signed("<", args[4], args[5]), loop, after)
+        builder.cbranch(builder.icmp_signed("<", args[5], args[6]), loop, after)
         builder.position_at_end(loop)
-        k = code.merged(INT, args[4], before)
-        sums = [code.merged(VECTOR, start, before) for start in begin]
+        k = code.merged(INT, args[5], before)
+        sums = [code.merged(VECTOR, vector, before) for vector in begin]
         column = builder.sext(builder.load(builder.gep(columns, [k])), INT)
-        more = [builder.fadd(*pair) for pair in zip(sums, code.load(T, column))]
+        terms = code.load(T, builder.add(column, args[3]))
+        more = [builder.fadd(*pair) for pair in zip(sums, terms)]
         following = builder.add(k, INT(1))
         for old, new in zip([k, *sums], [following, *more]):
             old.add_incoming(new, loop)
-        builder.cbranch(builder.icmp_signed("<", following, args[5]), loop, after)
+        builder.cbranch(builder.icmp_signed("<", following, args[6]), loop, after)
         builder.position_at_end(after)
-        found = [code.merged(VECTOR, start, before) for start in begin]
+        found = [code.merged(VECTOR, vector, before) for vector in begin]
         for phi, new in zip(found, more):
             phi.add_incoming(new, loop)
-        for vector, place in zip(found, code.places(code.data(6), args[7])):
+        for vector, place in zip(found, code.places(A, args[7])):
             builder.store(vector, place, align=8)
         return context.get_dummy_value()
 
-    return types.void(A, i, T, columns, first, last, B, j), write
+    return types.void(A, i, T, start, columns, first, last, j), write
 
 
 @intrinsic
-def dot_rows(typing: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
-    """⟨A[i], B[j]⟩: by lanes, then halves are added until one number is left."""
+def dot_rows(typing: Any, a: Any, b: Any) -> Any:
+    """⟨a, b⟩ of two rows: by lanes, then halves are added until one number is left."""
 
     def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Code(context, builder, signature, args)
-        rows = zip(code.load(code.data(0), args[1]), code.load(code.data(2), args[3]))
-        first, *others = [builder.fmul(*pair) for pair in rows]
-        total = first
+        rows = zip(*(code.load(code.data(k), INT(0)) for k in range(2)))
+        total, *others = [builder.fmul(*pair) for pair in rows]
         for product in others:
             total = builder.fadd(total, product)
         size = LANES
@@ -114,7 +116,7 @@ def dot_rows(typing: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
             total = builder.fadd(low, high)
         return builder.extract_element(total, PLACE(0))
 
-    return types.float64(A, i, B, j), write
+    return types.float64(a, b), write
 
 
 def _part(builder: Any, vector: Any, start: int, size: int) -> Any:
