@@ -13,8 +13,9 @@ of T to a sum that was saved before. Sorted, 10⁶ random subsets of 60 features
 additions each instead of 30.
 
 Guarantee. An entry is the number that building.py stores, to the last bit: terms are
-added in the same order. Divisors of Gaussians are left out of sums; the caller divides. Sums do not depend on the number of threads: every loop runs over units
-(blocks × parts of the tiles) that do not depend on it.
+added in the same order. Divisors of Gaussians are left out of sums; the caller divides.
+Sums do not depend on the number of threads: every loop runs over units (blocks × parts
+of the tiles) that do not depend on it.
 """
 
 from typing import NamedTuple
@@ -47,9 +48,9 @@ class Plan(NamedTuple):
     numbers: Array  # (K,) −1/scale, or the offset
     divisors: Array  # (K, steps) of normalizations
     inside: Array  # (K,) whether entries are divided, and not the sums of them
-    rooted: Array  # (K,) the row of `roots` of a kernel; −1: divisors are all
-    roots: Array  # (R, n) k is divided by r_i r_j …
-    step: int  # … in place of this divisor, the one of spherical; −1: there is none
+    place: Array  # (K, steps) a row of `roots` in place of a divisor; −1: none
+    roots: Array  # (R, n) k is divided by r_i r_j
+    spheres: Array  # (steps,) after which diagonals are 1
 
 
 class Area(NamedTuple):
@@ -206,16 +207,16 @@ def _evaluate(sums, complete, degree, number, v):
 
 @inlined()
 def _normalize(plan, k, v, I, J):
-    """All steps, in order; after `plan.step`, on the sphere, diagonals are 1."""
+    """All steps, in order; on the sphere diagonals are 1."""
     for s in range(plan.divisors.shape[1]):
-        if s == plan.step and plan.rooted[k] >= 0:
-            roots = plan.roots[plan.rooted[k]]
+        if plan.place[k, s] >= 0:
+            roots = plan.roots[plan.place[k, s]]
             for e in range(WIDTH):
                 v[e] /= roots[I[e]] * roots[J[e]]
         else:
             for e in range(WIDTH):
                 v[e] /= plan.divisors[k, s]
-        if s == plan.step:
+        if plan.spheres[s]:
             for e in range(WIDTH):
                 v[e] = 1.0 if I[e] == J[e] else v[e]
 
@@ -449,4 +450,4 @@ def diagonals(plan, order, out, first, last):
                     o[i] *= factor
         for s in range(plan.divisors.shape[1]):
             for i in range(len(o)):
-                o[i] = 1.0 if s == plan.step else o[i] / plan.divisors[k, s]
+                o[i] = 1.0 if plan.spheres[s] else o[i] / plan.divisors[k, s]
