@@ -243,9 +243,10 @@ class Streams:
         (plan, order), area = self._plan(index), triangle(self.n)
         columns = np.ascontiguousarray(A.transpose(0, 2, 1), dtype=float)
         bounds = self._bounds(area, len(index), self.n * A.shape[2])
-        out = np.zeros((len(bounds) - 1, len(index), A.shape[2], self.n))
+        width = self.n + 2 * WIDTH  # zeros around runs are added, too
+        out = np.zeros((len(bounds) - 1, len(index), A.shape[2], width))
         self._sweep(sweeps.matvec, plan, bounds, area, bounds, columns, order, out)
-        total = out[0] if len(out) == 1 else out.sum(axis=0)
+        total = (out[0] if len(out) == 1 else out.sum(axis=0))[:, :, WIDTH:-WIDTH]
         for factor in _outside(plan, order):
             total /= factor[:, None, None]
         return np.ascontiguousarray(total.transpose(0, 2, 1))

@@ -24,11 +24,17 @@ import numpy as np
 
 from ..util.compiled import compiled, inlined
 from ..util.exponential import exp
-from ..util.lanes import WIDTH, add_rows, dot_rows, rows_of_zeros
+from ..util.lanes import (
+    WIDTH,
+    add_multiple,
+    add_product,
+    add_rows,
+    dot_rows,
+    rows_of_zeros,
+)
 
 Array = np.ndarray
 BLOCK = 1024  # kernels
-ANY_ORDER = {"reassoc", "nsz"}
 # A segment: the sum that it begins with, its columns, the first row of T that they
 # count from, and where the sum is saved. The last place is for complete sums, of the
 # kernels from FIRST to LAST.
@@ -241,7 +247,7 @@ def _square(v, twice, product):
     """Σ twice·v²."""
     for e in range(WIDTH):
         product[e] = v[e] * twice[e]
-    return dot_rows(v, product)
+    return dot_rows(v, 0, product, 0)
 
 
 @compiled(error_model="numpy")
@@ -279,7 +285,7 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)
                     if inside[k]:
                         _normalize(plan, k, v, I, J)
-                    out[part, k] += dot_rows(v, w)
+                    out[part, k] += dot_rows(v, 0, w, 0)
                     if measured:
                         squares[part, k] += _square(v, twice, spare)
 
@@ -312,9 +318,7 @@ def combine(plan, area, bounds, theta, blocks, out, first, last):
                         _evaluate(sums, complete, degrees[k], numbers[k], v)
                         if inside[k]:
                             _normalize(plan, k, v, I, J)
-                        weight = theta[k]
-                        for e in range(WIDTH):
-                            total[e] += weight * v[e]
+                        add_multiple(total, theta[k], v)
                 for e in range(count):
                     out[tile * WIDTH + e] += total[e]
 
@@ -362,35 +366,37 @@ def _runs(I, count, ends):
     return rows
 
 
-@inlined(fastmath=ANY_ORDER)
-def _row_product(v, begin, end, A, m, c, out, part, k, i, j):
-    """v[begin:end] are entries of row i, from column j on: y_i and y_j get products.
+@inlined()
+def _sides(A, m, I, J, runs, ends, right, down):
+    """Factors of the entries of a tile in K a, for each run of pairs in one row.
 
-    a = A[m, c] and y = out[part, k, c]; no views, which are counted. The diagonal
-    counts once.
+    With row i and the columns j of run r, and zeros elsewhere: right[r] = a_j, for the
+    product of row i; down[r] = a_i, for the products of rows j, the diagonal left out.
+    For column c of A they are in the rows c·WIDTH + r.
     """
-    if i == j:
-        out[part, k, c, i] += v[begin] * A[m, c, i]
-        begin, j = begin + 1, j + 1
-    total, b = 0.0, A[m, c, i]
-    for e in range(end - begin):
-        total += v[begin + e] * A[m, c, j + e]
-        out[part, k, c, j + e] += v[begin + e] * b
-    out[part, k, c, i] += total
+    for c in range(A.shape[1]):
+        for r in range(runs):
+            row = c * WIDTH + r
+            for e in range(WIDTH):
+                here = (r == 0 or e >= ends[r - 1]) and e < ends[r]
+                right[row, e] = A[m, c, J[e]] if here else 0.0
+                down[row, e] = A[m, c, I[e]] if here and I[e] != J[e] else 0.0
 
 
 @compiled(error_model="numpy")
 def matvec(plan, area, bounds, A, order, out, first, last):
     """out[part, order[k]] += K_k A_k, (columns, n) each; A has one block, or K of them.
 
-    Units: as in `dots`.
+    A row of `out` has room for WIDTH numbers on both sides: runs are added with zeros
+    around them. Units: as in `dots`.
     """
     n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
     T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
     I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
-    ends = np.empty(WIDTH, np.int64)
-    parts = len(bounds) - 1
+    ends, count_A = np.empty(WIDTH, np.int64), A.shape[1]
+    right, down = rows_of_zeros(count_A * WIDTH), rows_of_zeros(count_A * WIDTH)
+    parts, width = len(bounds) - 1, out.shape[3]
     for unit in range(first, last):
         part, low = unit % parts, unit // parts * BLOCK
         high = min(low + BLOCK, len(plan.base))
@@ -400,6 +406,8 @@ def matvec(plan, area, bounds, A, order, out, first, last):
             count = _pairs(area, n, tile, I, J)
             _terms(plan.X, I, J, used, T)
             runs = _runs(I, count, ends)
+            if len(A) == 1:
+                _sides(A, 0, I, J, runs, ends, right, down)
             for s in range(segments.shape[1]):
                 add_rows(
                     sums, segments[SOURCE, s], T, segments[START, s], columns,
@@ -412,22 +420,16 @@ def matvec(plan, area, bounds, A, order, out, first, last):
                     if inside[k]:
                         _normalize(plan, k, v, I, J)
                     m = order[k]
-                    for c in range(A.shape[1]):
-                        a, left = m if len(A) > 1 else 0, 0
+                    if len(A) > 1:
+                        _sides(A, m, I, J, runs, ends, right, down)
+                    for c in range(count_A):
+                        y = ((part * len(order) + m) * count_A + c) * width + WIDTH
+                        left = 0
                         for r in range(runs):
-                            _row_product(
-                                v,
-                                left,
-                                ends[r],
-                                A,
-                                a,
-                                c,
-                                out,
-                                part,
-                                m,
-                                I[left],
-                                J[left],
-                            )
+                            row = c * WIDTH + r
+                            total = dot_rows(v, 0, right, row)
+                            out[part, m, c, WIDTH + I[left]] += total
+                            add_product(out, y + J[left] - left, down, row, v)
                             left = ends[r]
 
 

@@ -1,9 +1,11 @@
 """Rows of a few numbers in registers: sums of rows and products of rows.
 
     add_rows(A, i, T, start, columns, first, last, j)    A[j] = A[i] + Σ T[start + c]
-    dot_rows(a, b)                                       ⟨a, b⟩ of two rows
+    dot_rows(A, i, B, j)                                 ⟨A[i], B[j]⟩
+    add_multiple(a, c, b)                                a += c b for two rows
+    add_product(y, start, A, i, b)                       y[start:] += A[i] b
 
-where c are the numbers columns[first:last].
+where c are the numbers columns[first:last]. y is an array of any shape, flat.
 
 Arrays are contiguous, with rows of WIDTH numbers. A loop over k in numba would load and
 store the sum for every row; here it stays in registers, which takes half of the time.
@@ -32,7 +34,7 @@ class _Code:
     """What is needed to write code: the builder and the arguments of a function."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any):
-        self.builder, self.args = builder, args
+        self.context, self.builder, self.args = context, builder, args
         self._array = lambda k: context.make_array(signature.args[k])(
             context, builder, args[k]
         )
@@ -41,15 +43,22 @@ class _Code:
         """The address of the first number of argument k."""
         return self._array(k).data
 
-    def places(self, data: Any, row: Any) -> list:
-        """The addresses of the vectors of a row."""
-        start = self.builder.gep(data, [self.builder.mul(row, INT(WIDTH))])
+    def places(self, data: Any, start: Any) -> list:
+        """The addresses of the vectors of WIDTH numbers."""
+        start = self.builder.gep(data, [start])
         first = self.builder.bitcast(start, VECTOR.as_pointer())
         return [self.builder.gep(first, [INT(v)]) for v in range(WIDTH // LANES)]
 
-    def load(self, data: Any, row: Any) -> list:
+    def row(self, data: Any, number: Any) -> list:
         """The vectors of a row."""
-        return [self.builder.load(p, align=8) for p in self.places(data, row)]
+        places = self.places(data, self.builder.mul(number, INT(WIDTH)))
+        return [self.builder.load(place, align=8) for place in places]
+
+    def save(self, vectors: list, places: list) -> Any:
+        """Store vectors; returns nothing for a function that returns nothing."""
+        for vector, place in zip(vectors, places):
+            self.builder.store(vector, place, align=8)
+        return self.context.get_dummy_value()
 
     def merged(self, kind: Any, before: Any, block: Any) -> Any:
         """A value that is `before` when control comes from `block`."""
@@ -75,14 +84,14 @@ def add_rows(
     def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Code(context, builder, signature, args)
         A, T, columns = (code.data(k) for k in (0, 2, 4))
-        begin, before = code.load(A, args[1]), builder.block
+        begin, before = code.row(A, args[1]), builder.block
         loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
         builder.cbranch(builder.icmp_signed("<", args[5], args[6]), loop, after)
         builder.position_at_end(loop)
         k = code.merged(INT, args[5], before)
         sums = [code.merged(VECTOR, vector, before) for vector in begin]
         column = builder.sext(builder.load(builder.gep(columns, [k])), INT)
-        terms = code.load(T, builder.add(column, args[3]))
+        terms = code.row(T, builder.add(column, args[3]))
         more = [builder.fadd(*pair) for pair in zip(sums, terms)]
         following = builder.add(k, INT(1))
         for old, new in zip([k, *sums], [following, *more]):
@@ -92,20 +101,18 @@ def add_rows(
         found = [code.merged(VECTOR, vector, before) for vector in begin]
         for phi, new in zip(found, more):
             phi.add_incoming(new, loop)
-        for vector, place in zip(found, code.places(A, args[7])):
-            builder.store(vector, place, align=8)
-        return context.get_dummy_value()
+        return code.save(found, code.places(A, builder.mul(args[7], INT(WIDTH))))
 
     return types.void(A, i, T, start, columns, first, last, j), write
 
 
 @intrinsic
-def dot_rows(typing: Any, a: Any, b: Any) -> Any:
-    """⟨a, b⟩ of two rows: by lanes, then halves are added until one number is left."""
+def dot_rows(typing: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
+    """⟨A[i], B[j]⟩: by lanes, then halves are added until one number is left."""
 
     def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Code(context, builder, signature, args)
-        rows = zip(*(code.load(code.data(k), INT(0)) for k in range(2)))
+        rows = zip(code.row(code.data(0), args[1]), code.row(code.data(2), args[3]))
         total, *others = [builder.fmul(*pair) for pair in rows]
         for product in others:
             total = builder.fadd(total, product)
@@ -116,7 +123,38 @@ def dot_rows(typing: Any, a: Any, b: Any) -> Any:
             total = builder.fadd(low, high)
         return builder.extract_element(total, PLACE(0))
 
-    return types.float64(a, b), write
+    return types.float64(A, i, B, j), write
+
+
+@intrinsic
+def add_multiple(typing: Any, a: Any, c: Any, b: Any) -> Any:
+    """a += c b for two rows."""
+
+    def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code, all_lanes = _Code(context, builder, signature, args), [0] * LANES
+        one = builder.insert_element(ir.Constant(VECTOR, None), args[1], PLACE(0))
+        mask = ir.Constant(ir.VectorType(PLACE, LANES), all_lanes)
+        c = builder.shuffle_vector(one, one, mask)
+        a, b = code.row(code.data(0), INT(0)), code.row(code.data(2), INT(0))
+        found = [builder.fadd(x, builder.fmul(c, y)) for x, y in zip(a, b)]
+        return code.save(found, code.places(code.data(0), INT(0)))
+
+    return types.void(a, c, b), write
+
+
+@intrinsic
+def add_product(typing: Any, y: Any, start: Any, A: Any, i: Any, b: Any) -> Any:
+    """y[start : start + WIDTH] += A[i] b, for all numbers of y in one line."""
+
+    def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args)
+        places = code.places(code.data(0), args[1])
+        old = [builder.load(place, align=8) for place in places]
+        rows = zip(code.row(code.data(2), args[3]), code.row(code.data(4), INT(0)))
+        products = [builder.fmul(*pair) for pair in rows]
+        return code.save([builder.fadd(*pair) for pair in zip(old, products)], places)
+
+    return types.void(y, start, A, i, b), write
 
 
 def _part(builder: Any, vector: Any, start: int, size: int) -> Any:
