@@ -224,7 +224,8 @@ class Streams:
         (plan, order), area = self._plan(index), triangle(self.n)
         size, kernels = int(area.starts[-1]), len(index)
         weights = _divided(plan, theta[order].astype(float))
-        bounds = -(-size // WIDTH) * np.arange(4 * UNITS + 1) // (4 * UNITS)
+        tiles, parts = -(-size // WIDTH), max(UNITS, -(-size // WIDTH // PART_TILES))
+        bounds = tiles * np.arange(parts + 1) // parts
         flat, step = np.zeros(size), max(BATCH_ENTRIES // (size * BLOCK), 1)
         for first in range(0, -(-kernels // BLOCK), step):
             last = min(first + step, -(-kernels // BLOCK))

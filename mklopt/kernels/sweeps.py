@@ -23,13 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..util.compiled import compiled, inlined
-from ..util.exponential import exp
 from ..util.lanes import (
     WIDTH,
     add_multiple,
     add_product,
     add_rows,
     dot_rows,
+    exp_row,
     rows_of_zeros,
 )
 
@@ -128,7 +128,7 @@ def _segments(plan, first, last, complete):
     sum of this base is needed by later ones. This base saves those that are beyond what
     it has in common with the base before, which saved the others.
     """
-    out, at = np.empty((7, 2 * (last - first)), np.int64), 2 * (last - first)
+    out, at = np.empty((2 * (last - first), 7), np.int64), 2 * (last - first)
     saved, top, following, group_end = np.empty(complete, np.int64), 0, -1, last
     for k in range(last - 1, first - 1, -1):
         common = 0 if k == first else plan.common[k]
@@ -144,15 +144,15 @@ def _segments(plan, first, last, complete):
         while True:
             low = saved[place] if place >= 0 and saved[place] > common else common
             at -= 1
-            out[SOURCE, at], out[TARGET, at] = low, target
-            out[BEGIN, at], out[END, at] = begin + low, begin + high
-            out[START, at] = 0 if plan.apart[plan.base[k]] else len(plan.X)
-            out[FIRST, at], out[LAST, at] = k, group_end
+            out[at, SOURCE], out[at, TARGET] = low, target
+            out[at, BEGIN], out[at, END] = begin + low, begin + high
+            out[at, START] = 0 if plan.apart[plan.base[k]] else len(plan.X)
+            out[at, FIRST], out[at, LAST] = k, group_end
             if low == common:
                 break
             high, target, place = low, low, place - 1
         following, group_end = common, k
-    return out[:, at:].copy()
+    return out[at:]
 
 
 @inlined()
@@ -199,10 +199,7 @@ def _terms(X, I, J, used, T):
 def _evaluate(sums, complete, degree, number, v):
     """The rule of a kernel: v = k(t) with t = sums[complete]."""
     if degree == 0:
-        for e in range(WIDTH):
-            v[e] = sums[complete, e] * number
-        for e in range(WIDTH):
-            v[e] = exp(v[e])
+        exp_row(sums, complete, number, v)
         return
     for e in range(WIDTH):
         v[e] = sums[complete, e] + number
@@ -274,14 +271,14 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
             count = _pairs(area, n, tile, I, J)
             _terms(plan.X, I, J, used, T)
             _factors(A, S, I, J, count, w, twice)
-            for s in range(segments.shape[1]):
+            for s in range(len(segments)):
                 add_rows(
-                    sums, segments[SOURCE, s], T, segments[START, s], columns,
-                    segments[BEGIN, s], segments[END, s], segments[TARGET, s],
+                    sums, segments[s, SOURCE], T, segments[s, START], columns,
+                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
                 )  # fmt: skip
-                if segments[TARGET, s] != complete:
+                if segments[s, TARGET] != complete:
                     continue
-                for k in range(segments[FIRST, s], segments[LAST, s]):
+                for k in range(segments[s, FIRST], segments[s, LAST]):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)
                     if inside[k]:
                         _normalize(plan, k, v, I, J)
@@ -307,14 +304,14 @@ def combine(plan, area, bounds, theta, blocks, out, first, last):
                 count = _pairs(area, n, tile, I, J)
                 _terms(plan.X, I, J, used, T)
                 total[:] = 0.0
-                for s in range(segments.shape[1]):
+                for s in range(len(segments)):
                     add_rows(
-                        sums, segments[SOURCE, s], T, segments[START, s], columns,
-                        segments[BEGIN, s], segments[END, s], segments[TARGET, s],
+                        sums, segments[s, SOURCE], T, segments[s, START], columns,
+                        segments[s, BEGIN], segments[s, END], segments[s, TARGET],
                     )  # fmt: skip
-                    if segments[TARGET, s] != complete:
+                    if segments[s, TARGET] != complete:
                         continue
-                    for k in range(segments[FIRST, s], segments[LAST, s]):
+                    for k in range(segments[s, FIRST], segments[s, LAST]):
                         _evaluate(sums, complete, degrees[k], numbers[k], v)
                         if inside[k]:
                             _normalize(plan, k, v, I, J)
@@ -339,14 +336,14 @@ def fill(plan, area, bounds, order, out, first, last):
         for tile in range(bounds[part], bounds[part + 1]):
             count = _pairs(area, n, tile, I, J)
             _terms(plan.X, I, J, used, T)
-            for s in range(segments.shape[1]):
+            for s in range(len(segments)):
                 add_rows(
-                    sums, segments[SOURCE, s], T, segments[START, s], columns,
-                    segments[BEGIN, s], segments[END, s], segments[TARGET, s],
+                    sums, segments[s, SOURCE], T, segments[s, START], columns,
+                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
                 )  # fmt: skip
-                if segments[TARGET, s] != complete:
+                if segments[s, TARGET] != complete:
                     continue
-                for k in range(segments[FIRST, s], segments[LAST, s]):
+                for k in range(segments[s, FIRST], segments[s, LAST]):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)
                     if steps > 0:
                         _normalize(plan, k, v, I, J)
@@ -408,14 +405,14 @@ def matvec(plan, area, bounds, A, order, out, first, last):
             runs = _runs(I, count, ends)
             if len(A) == 1:
                 _sides(A, 0, I, J, runs, ends, right, down)
-            for s in range(segments.shape[1]):
+            for s in range(len(segments)):
                 add_rows(
-                    sums, segments[SOURCE, s], T, segments[START, s], columns,
-                    segments[BEGIN, s], segments[END, s], segments[TARGET, s],
+                    sums, segments[s, SOURCE], T, segments[s, START], columns,
+                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
                 )  # fmt: skip
-                if segments[TARGET, s] != complete:
+                if segments[s, TARGET] != complete:
                     continue
-                for k in range(segments[FIRST, s], segments[LAST, s]):
+                for k in range(segments[s, FIRST], segments[s, LAST]):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)
                     if inside[k]:
                         _normalize(plan, k, v, I, J)

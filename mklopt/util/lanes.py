@@ -2,6 +2,7 @@
 
     add_rows(A, i, T, start, columns, first, last, j)    A[j] = A[i] + Σ T[start + c]
     dot_rows(A, i, B, j)                                 ⟨A[i], B[j]⟩
+    exp_row(A, i, c, b)                                  b = exp(c A[i])
     add_multiple(a, c, b)                                a += c b for two rows
     add_product(y, start, A, i, b)                       y[start:] += A[i] b
 
@@ -11,8 +12,9 @@ Arrays are contiguous, with rows of WIDTH numbers. A loop over k in numba would 
 store the sum for every row; here it stays in registers, which takes half of the time.
 LLVM makes code for these vectors for every processor.
 
-Guarantee. `add_rows` adds strictly in the order of k, in plain float64. `dot_rows` adds
-in one fixed order, the same on every processor.
+Guarantee. `add_rows` adds strictly in the order of k, in plain float64; `exp_row` has
+the bits of exponential.exp. `dot_rows` adds in one fixed order, the same on every
+processor.
 """
 
 from typing import Any
@@ -23,6 +25,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .compiled import inlined
+from .exponential import BACK, BIAS, LN2, LN2_REST, LOWEST, PER_LN2, TO_INTEGER, series
 
 WIDTH, LANES = 32, 8  # numbers of a row, and of a register
 DOT_CHAIN = WIDTH // LANES + 4  # roundings of a product in `dot_rows`
@@ -59,6 +62,12 @@ class _Code:
         for vector, place in zip(vectors, places):
             self.builder.store(vector, place, align=8)
         return self.context.get_dummy_value()
+
+    def same(self, number: Any) -> Any:
+        """A vector of equal numbers, from one number at run time."""
+        one = self.builder.insert_element(ir.Constant(VECTOR, None), number, PLACE(0))
+        mask = ir.Constant(ir.VectorType(PLACE, LANES), [0] * LANES)
+        return self.builder.shuffle_vector(one, one, mask)
 
     def merged(self, kind: Any, before: Any, block: Any) -> Any:
         """A value that is `before` when control comes from `block`."""
@@ -126,15 +135,77 @@ def dot_rows(typing: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
     return types.float64(A, i, B, j), write
 
 
+class _Formula:
+    """A vector in a formula: + − * with vectors and numbers."""
+
+    def __init__(self, builder: Any, value: Any):
+        self.builder, self.value = builder, value
+
+    def _with(self, operation: str, a: Any, b: Any) -> "_Formula":
+        values = [x.value if isinstance(x, _Formula) else _constant(x) for x in (a, b)]
+        return _Formula(self.builder, getattr(self.builder, operation)(*values))
+
+    def __add__(self, other: Any) -> "_Formula":
+        return self._with("fadd", self, other)
+
+    def __radd__(self, other: Any) -> "_Formula":
+        return self._with("fadd", other, self)
+
+    def __sub__(self, other: Any) -> "_Formula":
+        return self._with("fsub", self, other)
+
+    def __mul__(self, other: Any) -> "_Formula":
+        return self._with("fmul", self, other)
+
+    def select(self, below: float, this: Any, other: Any) -> "_Formula":
+        """`this` where the vector is less than `below`, `other` elsewhere."""
+        less = self.builder.fcmp_ordered("<", self.value, _constant(below))
+        values = [
+            x.value if isinstance(x, _Formula) else _constant(x) for x in (this, other)
+        ]
+        return _Formula(self.builder, self.builder.select(less, *values))
+
+
+def _constant(number: float) -> Any:
+    return ir.Constant(VECTOR, [float(number)] * LANES)
+
+
+def _exp(builder: Any, x: _Formula) -> _Formula:
+    """What exponential.exp does, for a vector."""
+    back = x.select(LOWEST, 0.0, BACK)
+    x = x.select(LOWEST, LOWEST, x)
+    shifted = x * PER_LN2 + TO_INTEGER
+    k = shifted - TO_INTEGER
+    r = (x - k * LN2) - k * LN2_REST
+    whole = ir.VectorType(INT, LANES)
+    bits = builder.bitcast(shifted.value, whole)
+    bits = builder.add(bits, ir.Constant(whole, [BIAS] * LANES))
+    bits = builder.shl(bits, ir.Constant(whole, [52] * LANES))
+    power = _Formula(builder, builder.bitcast(bits, VECTOR))
+    return (series(r) * power) * back
+
+
+@intrinsic
+def exp_row(typing: Any, A: Any, i: Any, c: Any, b: Any) -> Any:
+    """b = exp(c A[i]), of numbers c A[i] ≤ 0."""
+
+    def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args)
+        c = _Formula(builder, code.same(args[2]))
+        rows = [_Formula(builder, x) * c for x in code.row(code.data(0), args[1])]
+        found = [_exp(builder, x).value for x in rows]
+        return code.save(found, code.places(code.data(3), INT(0)))
+
+    return types.void(A, i, c, b), write
+
+
 @intrinsic
 def add_multiple(typing: Any, a: Any, c: Any, b: Any) -> Any:
     """a += c b for two rows."""
 
     def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        code, all_lanes = _Code(context, builder, signature, args), [0] * LANES
-        one = builder.insert_element(ir.Constant(VECTOR, None), args[1], PLACE(0))
-        mask = ir.Constant(ir.VectorType(PLACE, LANES), all_lanes)
-        c = builder.shuffle_vector(one, one, mask)
+        code = _Code(context, builder, signature, args)
+        c = code.same(args[1])
         a, b = code.row(code.data(0), INT(0)), code.row(code.data(2), INT(0))
         found = [builder.fadd(x, builder.fmul(c, y)) for x, y in zip(a, b)]
         return code.save(found, code.places(code.data(0), INT(0)))
