@@ -37,7 +37,8 @@ class Kept:
     def __init__(self, n: int, dtype: Any, limit: int, fetch: Fetch):
         self.n, self.dtype, self.fetch = n, np.dtype(dtype), fetch
         self.size = n * (n + 1) // 2 * self.dtype.itemsize  # bytes of one kernel
-        self.capacity = max(int(limit) // self.size, 0)
+        self.limit = int(limit)
+        self.capacity = max(self.limit // self.size, 0)
         self.lock = RLock()
         self.clear()
 
@@ -57,8 +58,8 @@ class Kept:
         return int(m) in self._place
 
     def __reduce__(self) -> tuple:
-        limit = self.capacity * self.size
-        return Kept, (self.n, self.dtype, limit, self.fetch)  # without its content
+        # Without its content.
+        return Kept, (self.n, self.dtype, self.limit, self.fetch)
 
     def fits(self, index: Array) -> bool:
         """Whether so many kernels can be kept at once."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,13 +31,18 @@ from ..util.rounding import TINY, U, gamma
 from ..util.sweeps import report
 from ..util.threads import spread
 from . import sweeps
+from .building import BY_SQUARES
 from .sweeps import BLOCK, Area, Plan
+
+if TYPE_CHECKING:
+    from .fitted import FittedKernels
 
 Array = np.ndarray
 UNITS = 16  # a sweep has at least so many, for any number of kernels and cores
 PART_TILES = 2048  # of one sum, if partial sums do not take too much memory
 PARTIAL_BYTES = 2**27
 BATCH_ENTRIES = 2**30  # of a sweep between two reports: about a second
+WIDE, FEW_BASES = 64, 1000  # features per kernel; bases that have a cache
 CONTENT_NUMBERS = 10**9  # in all triangles: more are not computed for a digest
 
 
@@ -52,9 +57,53 @@ class Direct(NamedTuple):
     degrees: Array  # (M,) of a power; 0: a Gaussian
     numbers: Array  # (M,) −1/scale, or the offset
     divisors: Array  # (M, steps) of normalizations
-    rooted: Array  # (M,) the row of `roots` of a kernel; −1: it has none
-    roots: Array  # (R, n) of spherical kernels with other squares than one number
-    step: int  # the normalization that divides by roots
+    place: Array  # (M, steps) a row of `roots` in place of a divisor; −1: none
+    roots: Array  # (R, n) of spherical kernels whose squares differ
+    spheres: Array  # (steps,) which steps are spherical
+
+    @classmethod
+    def of(cls, fitted: FittedKernels) -> Direct:
+        """The kernels of a family; what is not known yet is learned."""
+        fitted.learn()
+        table, (divisors, place, roots) = fitted.kernels, fitted.divisors()
+        names = fitted.normalize or ("",)
+        spheres = np.array([step == "spherical" for step in names])
+        bases = (table.columns, table.ends, table.apart, table.base)
+        roots = roots if roots.size else np.empty((0, fitted.n))
+        steps = map(np.ascontiguousarray, (divisors.T, place.T, roots))
+        return cls(fitted.points, *bases, *fitted.rules(), *steps, spheres)
+
+
+def can_stream(fitted: FittedKernels) -> bool:
+    """Whether kernels are computed here: from points, by rules that loops know.
+
+    Where a base has so many features that computing it takes longer than its kernels,
+    bases are worth a cache (streaming.Tiles), if there are not too many of them.
+    """
+    table = fitted.kernels
+    direct = set(fitted.normalize) <= BY_SQUARES and bool(np.all(table.direct))
+    wide = len(table.columns) > WIDE * fitted.M and len(table.bases) <= FEW_BASES
+    return direct and not wide
+
+
+def streams(fitted: FittedKernels, limit: int) -> Streams | None:
+    """The store of these kernels, with `limit` bytes of kernels in use; None: not here.
+
+    Raises
+    ------
+    ValueError
+        If a kernel has entries that are not finite: squares k(x, x) bound them all.
+    """
+    if not can_stream(fitted):
+        return None
+    store = Streams(Direct.of(fitted), limit)
+    powers = np.flatnonzero(store.kernels.degrees > 0)
+    wrong = powers[~np.isfinite(store.largest(powers))]
+    if len(wrong):
+        raise ValueError(
+            f"{fitted.who(int(wrong[0]))} has NaN or infinite entries; rescale the data"
+        )
+    return store
 
 
 class Streams:
@@ -100,9 +149,9 @@ class Streams:
             given.numbers[some],
             given.divisors[some],
             self._inside(some),
-            given.rooted[some].astype(np.int64),
+            given.place[some],
             given.roots,
-            given.step,
+            given.spheres,
         )
         self._last = (index.copy(), plan, order)
         return plan, order
@@ -112,10 +161,8 @@ class Streams:
         the sphere are exactly 1.
         """
         given = self.kernels
-        inside = given.degrees[some] > 0
-        if given.step < 0:
-            return inside
-        return inside | (given.divisors[some, given.step] != 1)
+        divided = given.divisors[some][:, given.spheres] != 1
+        return (given.degrees[some] > 0) | np.any(divided, axis=1)
 
     def _bounds(self, area: Area, kernels: int, numbers: int = 1) -> Array:
         """Parts of the tiles; each has `numbers` partial results for every kernel."""
@@ -125,7 +172,9 @@ class Streams:
         parts = min(parts, most, tiles)
         return tiles * np.arange(parts + 1) // parts
 
-    def _sweep(self, loop: Callable, plan: Plan, bounds: Array, *arguments: Any) -> None:
+    def _sweep(
+        self, loop: Callable, plan: Plan, bounds: Array, *arguments: Any
+    ) -> None:
         """loop(plan, *arguments, first, last) for all units, in batches."""
         parts, kernels = len(bounds) - 1, len(plan.base)
         units = -(-kernels // BLOCK) * parts
@@ -175,7 +224,8 @@ class Streams:
         (plan, order), area = self._plan(index), triangle(self.n)
         size, kernels = int(area.starts[-1]), len(index)
         weights = _divided(plan, theta[order].astype(float))
-        bounds = -(-size // WIDTH) * np.arange(4 * UNITS + 1) // (4 * UNITS)
+        tiles, parts = -(-size // WIDTH), max(UNITS, -(-size // WIDTH // PART_TILES))
+        bounds = tiles * np.arange(parts + 1) // parts
         flat, step = np.zeros(size), max(BATCH_ENTRIES // (size * BLOCK), 1)
         for first in range(0, -(-kernels // BLOCK), step):
             last = min(first + step, -(-kernels // BLOCK))
@@ -194,9 +244,10 @@ class Streams:
         (plan, order), area = self._plan(index), triangle(self.n)
         columns = np.ascontiguousarray(A.transpose(0, 2, 1), dtype=float)
         bounds = self._bounds(area, len(index), self.n * A.shape[2])
-        out = np.zeros((len(bounds) - 1, len(index), A.shape[2], self.n))
+        width = self.n + 2 * WIDTH  # zeros around runs are added, too
+        out = np.zeros((len(bounds) - 1, len(index), A.shape[2], width))
         self._sweep(sweeps.matvec, plan, bounds, area, bounds, columns, order, out)
-        total = out[0] if len(out) == 1 else out.sum(axis=0)
+        total = (out[0] if len(out) == 1 else out.sum(axis=0))[:, :, WIDTH:-WIDTH]
         for factor in _outside(plan, order):
             total /= factor[:, None, None]
         return np.ascontiguousarray(total.transpose(0, 2, 1))
@@ -258,11 +309,11 @@ class Streams:
         if len(index) * self.n * (self.n + 1) // 2 <= CONTENT_NUMBERS:
             return (self.triangle(m) for m in index)
         given = self.kernels
-        each = (given.base, given.degrees, given.numbers, given.divisors, given.rooted)
+        each = (given.base, given.degrees, given.numbers, given.divisors, given.place)
         shared = (given.X, given.columns, given.ends, given.apart, given.roots)
         return iter([*(array[index] for array in each), *shared])
 
-    # ---- rounding and sizes -----------------------------------------------------------
+    # ---- rounding and sizes ----------------------------------------------------------
 
     @property
     def _roundings(self) -> int:
@@ -295,21 +346,26 @@ class Streams:
         with np.errstate(over="ignore", invalid="ignore"):
             chain = gamma(self.n**2 + 2 * self._roundings + 16)
             size = np.sqrt(self.squares * (1 + chain) + TINY)
-            size = np.where(np.isnan(size), self._largest * self.n, size)
+            size = np.where(np.isnan(size), self._bound * self.n, size)
         size[np.isnan(size)] = np.inf
         return np.asarray(np.sqrt(size) * (1 + 8 * U) + TINY)
 
     @cached_property
-    def _largest(self) -> Array:
-        """Bounds of |K_ij|: the largest of the diagonal, rounding included."""
-        given, M = self.kernels, len(self.kernels.base)
-        out, step = np.empty(M), max(PARTIAL_BYTES // (8 * self.n), 1)
-        for first in range(0, M, step):
-            some = np.arange(first, min(first + step, M))
-            out[some] = np.max(self.diag(some), axis=1)
+    def _bound(self) -> Array:
+        """Bounds of the entries |K_ij|, rounding included."""
+        given = self.kernels
         widest = int(np.max(np.diff(given.ends), initial=0))
         terms = (2 * widest + 8) * int(np.max(given.degrees, initial=1))
-        return out * (1 + gamma(terms + self._roundings + 16))
+        above = 1 + gamma(terms + self._roundings + 16)
+        return self.largest(np.arange(len(given.base))) * above
+
+    def largest(self, index: Array) -> Array:
+        """(M,): the largest number of each diagonal."""
+        out, step = np.empty(len(index)), max(PARTIAL_BYTES // (8 * self.n), 1)
+        for first in range(0, len(index), step):
+            some = slice(first, first + step)
+            out[some] = np.max(self.diag(index[some]), axis=1)
+        return out
 
 
 def triangle(n: int) -> Area:

@@ -13,8 +13,9 @@ of T to a sum that was saved before. Sorted, 10⁶ random subsets of 60 features
 additions each instead of 30.
 
 Guarantee. An entry is the number that building.py stores, to the last bit: terms are
-added in the same order. Divisors of Gaussians are left out of sums; the caller divides. Sums do not depend on the number of threads: every loop runs over units
-(blocks × parts of the tiles) that do not depend on it.
+added in the same order. Divisors of Gaussians are left out of sums; the caller divides.
+Sums do not depend on the number of threads: every loop runs over units (blocks × parts
+of the tiles) that do not depend on it.
 """
 
 from typing import NamedTuple
@@ -22,15 +23,22 @@ from typing import NamedTuple
 import numpy as np
 
 from ..util.compiled import compiled, inlined
-from ..util.exponential import exp
-from ..util.lanes import WIDTH, add_rows, dot_rows, rows_of_zeros
+from ..util.lanes import (
+    WIDTH,
+    add_multiple,
+    add_product,
+    add_rows,
+    dot_rows,
+    exp_row,
+    rows_of_zeros,
+)
 
 Array = np.ndarray
 BLOCK = 1024  # kernels
-ANY_ORDER = {"reassoc", "nsz"}
-# What a segment is: where its sum begins, its columns, where the sum is saved (0: it is
-# complete, and belongs to the kernels from FIRST to LAST).
-SOURCE, BEGIN, END, TARGET, FIRST, LAST = range(6)
+# A segment: the sum that it begins with, its columns, the first row of T that they
+# count from, and where the sum is saved. The last place is for complete sums, of the
+# kernels from FIRST to LAST.
+SOURCE, BEGIN, END, START, TARGET, FIRST, LAST = range(7)
 
 
 class Plan(NamedTuple):
@@ -46,9 +54,9 @@ class Plan(NamedTuple):
     numbers: Array  # (K,) −1/scale, or the offset
     divisors: Array  # (K, steps) of normalizations
     inside: Array  # (K,) whether entries are divided, and not the sums of them
-    rooted: Array  # (K,) the row of `roots` of a kernel; −1: divisors are all
-    roots: Array  # (R, n) k is divided by r_i r_j …
-    step: int  # … in place of this divisor, the one of spherical; −1: there is none
+    place: Array  # (K, steps) a row of `roots` in place of a divisor; −1: none
+    roots: Array  # (R, n) k is divided by r_i r_j
+    spheres: Array  # (steps,) after which diagonals are 1
 
 
 class Area(NamedTuple):
@@ -86,61 +94,42 @@ def sort_keys(columns, ends, apart, keys):
         keys[b] = key
 
 
-class Memory(NamedTuple):
-    """What one thread works on."""
-
-    distances: Array  # T of distances
-    products: Array  # T of products
-    sums: Array  # sums[f]: the sum that was saved after f features; sums[0] is 0
-    t: Array
-    v: Array  # values of a kernel
-    I: Array  # the pairs of the tile
-    J: Array
-    segments: Array  # of the block
-    saved: Array  # for `_segments`
-    used: Array  # features of distances, features of products
-
-
 @inlined()
-def _memory(plan):
-    d, most = len(plan.X), 0
+def _most(plan):
+    """The largest number of features of a base."""
+    most = 0
     for b in range(len(plan.apart)):
         most = max(most, plan.ends[b + 1] - plan.ends[b])
-    return Memory(
-        rows_of_zeros(d),
-        rows_of_zeros(d),
-        rows_of_zeros(most + 1),
-        rows_of_zeros(1),
-        rows_of_zeros(1),
-        np.empty(WIDTH, np.int64),
-        np.empty(WIDTH, np.int64),
-        np.empty((6, 2 * BLOCK), np.int64),
-        np.empty(most + 1, np.int64),
-        np.empty((2, d), np.bool_),
-    )
+    return most
 
 
 @inlined()
-def _features(plan, first, last, used):
-    """used[0]: features of distances of these kernels; used[1]: of products."""
-    used[:] = False
+def _row():
+    return rows_of_zeros(1)[0]
+
+
+@inlined()
+def _features(plan, first, last):
+    """The rows of T that these kernels need: d for distances, d for products."""
+    used = np.zeros(2 * len(plan.X), np.bool_)
     for k in range(first, last):
         b = plan.base[k]
+        start = 0 if plan.apart[b] else len(plan.X)
         for c in plan.columns[plan.ends[b] : plan.ends[b + 1]]:
-            used[0 if plan.apart[b] else 1, c] = True
+            used[start + c] = True
+    return np.flatnonzero(used)
 
 
 @inlined()
-def _segments(plan, first, last, memory):
-    """The segments of some kernels, at the end of the array; returns the first one.
+def _segments(plan, first, last, complete):
+    """The segments of some kernels; a sum at the place `complete` is complete.
 
     From the last base to the first: `saved` are the numbers of features after which the
     sum of this base is needed by later ones. This base saves those that are beyond what
     it has in common with the base before, which saved the others.
     """
-    _features(plan, first, last, memory.used)
-    out, saved, top = memory.segments, memory.saved, 0
-    at, following, group_end = out.shape[1], -1, last
+    out, at = np.empty((2 * (last - first), 7), np.int64), 2 * (last - first)
+    saved, top, following, group_end = np.empty(complete, np.int64), 0, -1, last
     for k in range(last - 1, first - 1, -1):
         common = 0 if k == first else plan.common[k]
         if common < 0:
@@ -151,18 +140,19 @@ def _segments(plan, first, last, memory):
         if following > 0:
             saved[top] = following
             top += 1
-        high, target, place = end - begin, 0, top - 1
+        high, target, place = end - begin, complete, top - 1
         while True:
             low = saved[place] if place >= 0 and saved[place] > common else common
             at -= 1
-            out[SOURCE, at], out[TARGET, at] = low, target
-            out[BEGIN, at], out[END, at] = begin + low, begin + high
-            out[FIRST, at], out[LAST, at] = k, group_end
+            out[at, SOURCE], out[at, TARGET] = low, target
+            out[at, BEGIN], out[at, END] = begin + low, begin + high
+            out[at, START] = 0 if plan.apart[plan.base[k]] else len(plan.X)
+            out[at, FIRST], out[at, LAST] = k, group_end
             if low == common:
                 break
             high, target, place = low, low, place - 1
         following, group_end = common, k
-    return at
+    return out[at:]
 
 
 @inlined()
@@ -184,84 +174,54 @@ def _pairs(area, n, tile, I, J):
 
 
 @inlined()
-def _terms(X, memory):
-    """The rows of T, for the features in use."""
-    I, J, used = memory.I, memory.J, memory.used
-    left = J[0]
-    in_line = I[0] == I[WIDTH - 1] and J[WIDTH - 1] - left == WIDTH - 1
-    for f in range(len(X)):
-        if not (used[0, f] or used[1, f]):
-            continue
-        x, d, p = X[f], memory.distances[f], memory.products[f]
-        if in_line:  # most tiles of large kernels: this loop is vectorized
-            a, z = x[I[0]], x[left : left + WIDTH]
+def _terms(X, I, J, used, T):
+    """The rows of T that are used."""
+    i, left = I[0], J[0]
+    in_line = I[WIDTH - 1] == i and J[WIDTH - 1] - left == WIDTH - 1
+    for r in used:
+        apart = r < len(X)
+        x, o = X[r if apart else r - len(X)], T[r]
+        if in_line and apart:  # most tiles of large kernels: vectorized
+            z = x[left : left + WIDTH]
             for e in range(WIDTH):
-                d[e] = (a - z[e]) * (a - z[e])
-            if used[1, f]:
-                for e in range(WIDTH):
-                    p[e] = a * z[e]
+                o[e] = (x[i] - z[e]) * (x[i] - z[e])
+        elif in_line:
+            z = x[left : left + WIDTH]
+            for e in range(WIDTH):
+                o[e] = x[i] * z[e]
         else:
             for e in range(WIDTH):
                 a, b = x[I[e]], x[J[e]]
-                d[e] = (a - b) * (a - b)
-                p[e] = a * b
+                o[e] = (a - b) * (a - b) if apart else a * b
 
 
 @inlined()
-def _advance(plan, memory, s):
-    """Work on a segment; whether t is the complete sum of a base now."""
-    segments, sums, t, columns = memory.segments, memory.sums, memory.t, plan.columns
-    source, target = segments[SOURCE, s], segments[TARGET, s]
-    begin, end = segments[BEGIN, s], segments[END, s]
-    if plan.apart[plan.base[segments[FIRST, s]]]:
-        if target:
-            add_rows(sums, source, memory.distances, columns, begin, end, sums, target)
-        else:
-            add_rows(sums, source, memory.distances, columns, begin, end, t, 0)
-    elif target:
-        add_rows(sums, source, memory.products, columns, begin, end, sums, target)
-    else:
-        add_rows(sums, source, memory.products, columns, begin, end, t, 0)
-    return target == 0
-
-
-@inlined()
-def _kernels(memory, s):
-    """The kernels of a segment that is complete."""
-    return range(memory.segments[FIRST, s], memory.segments[LAST, s])
-
-
-@inlined()
-def _evaluate(plan, k, t, v, I, J):
-    """The rule of kernel k, divided if its entries are divided."""
-    degree, number = plan.degrees[k], plan.numbers[k]
+def _evaluate(sums, complete, degree, number, v):
+    """The rule of a kernel: v = k(t) with t = sums[complete]."""
     if degree == 0:
+        exp_row(sums, complete, number, v)
+        return
+    for e in range(WIDTH):
+        v[e] = sums[complete, e] + number
+    for _ in range(degree - 1):
         for e in range(WIDTH):
-            v[0, e] = exp(t[0, e] * number)
-    else:
-        for e in range(WIDTH):
-            v[0, e] = t[0, e] + number
-        for _ in range(degree - 1):
-            for e in range(WIDTH):
-                v[0, e] *= t[0, e] + number
-    if plan.inside[k]:
-        _normalize(plan, k, v, I, J)
+            v[e] *= sums[complete, e] + number
 
 
 @inlined()
 def _normalize(plan, k, v, I, J):
-    """All steps, in order; after `plan.step`, on the sphere, diagonals are 1."""
+    """All steps, in order; on the sphere diagonals are 1."""
     for s in range(plan.divisors.shape[1]):
-        if s == plan.step and plan.rooted[k] >= 0:
-            roots = plan.roots[plan.rooted[k]]
+        if plan.place[k, s] >= 0:
+            roots = plan.roots[plan.place[k, s]]
             for e in range(WIDTH):
-                v[0, e] /= roots[I[e]] * roots[J[e]]
+                v[e] /= roots[I[e]] * roots[J[e]]
         else:
             for e in range(WIDTH):
-                v[0, e] /= plan.divisors[k, s]
-        if s == plan.step:
+                v[e] /= plan.divisors[k, s]
+        if plan.spheres[s]:
             for e in range(WIDTH):
-                v[0, e] = 1.0 if I[e] == J[e] else v[0, e]
+                v[e] = 1.0 if I[e] == J[e] else v[e]
 
 
 @inlined()
@@ -272,18 +232,18 @@ def _factors(A, S, I, J, count, w, twice):
     """
     for e in range(WIDTH):
         i, j = I[e], J[e]
-        twice[0, e] = 0.0 if e >= count else 1.0 if i == j else 2.0
+        twice[e] = 0.0 if e >= count else 1.0 if i == j else 2.0
         total = 0.0 if A.shape[1] else S[i, j]
         for c in range(A.shape[1]):
             total += A[i, c] * A[j, c]
-        w[0, e] = twice[0, e] * total
+        w[e] = twice[e] * total
 
 
 @inlined()
 def _square(v, twice, product):
     """Σ twice·v²."""
     for e in range(WIDTH):
-        product[0, e] = v[0, e] * twice[0, e]
+        product[e] = v[e] * twice[e]
     return dot_rows(v, 0, product, 0)
 
 
@@ -294,73 +254,102 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
     Unit u is block u // parts and part u % parts; part p has the tiles from bounds[p]
     to bounds[p + 1]. Squares are summed only if they are `measured`.
     """
-    memory, parts = _memory(plan), len(bounds) - 1
-    t, v, I, J = memory.t, memory.v, memory.I, memory.J
-    w, twice, spare = rows_of_zeros(1), rows_of_zeros(1), rows_of_zeros(1)
+    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
+    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
+    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
+    w, twice, spare = _row(), _row(), _row()
+    parts = len(bounds) - 1
     for unit in range(first, last):
         part, low = unit % parts, unit // parts * BLOCK
         high = min(low + BLOCK, len(plan.base))
-        begin = _segments(plan, low, high, memory)
+        segments = _segments(plan, low, high, complete)
+        used = _features(plan, low, high)
         out[part, low:high] = 0.0
         squares[part, low:high] = 0.0
         for tile in range(bounds[part], bounds[part + 1]):
-            count = _pairs(area, plan.X.shape[1], tile, I, J)
-            _terms(plan.X, memory)
+            count = _pairs(area, n, tile, I, J)
+            _terms(plan.X, I, J, used, T)
             _factors(A, S, I, J, count, w, twice)
-            for s in range(begin, 2 * BLOCK):
-                if _advance(plan, memory, s):
-                    for k in _kernels(memory, s):
-                        _evaluate(plan, k, t, v, I, J)
-                        out[part, k] += dot_rows(v, 0, w, 0)
-                        if measured:
-                            squares[part, k] += _square(v, twice, spare)
+            for s in range(len(segments)):
+                add_rows(
+                    sums, segments[s, SOURCE], T, segments[s, START], columns,
+                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
+                )  # fmt: skip
+                if segments[s, TARGET] != complete:
+                    continue
+                for k in range(segments[s, FIRST], segments[s, LAST]):
+                    _evaluate(sums, complete, degrees[k], numbers[k], v)
+                    if inside[k]:
+                        _normalize(plan, k, v, I, J)
+                    out[part, k] += dot_rows(v, 0, w, 0)
+                    if measured:
+                        squares[part, k] += _square(v, twice, spare)
 
 
 @compiled(error_model="numpy")
 def combine(plan, area, bounds, theta, blocks, out, first, last):
     """out += Σ θ_k K_k over some blocks, for the tiles of the parts first to last."""
-    memory, total = _memory(plan), rows_of_zeros(1)
-    t, v, I, J = memory.t, memory.v, memory.I, memory.J
+    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
+    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
+    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
+    total = _row()
     for part in range(first, last):
         for block in range(blocks[0], blocks[1]):
             low, high = block * BLOCK, min((block + 1) * BLOCK, len(plan.base))
-            begin = _segments(plan, low, high, memory)
+            segments = _segments(plan, low, high, complete)
+            used = _features(plan, low, high)
             for tile in range(bounds[part], bounds[part + 1]):
-                count = _pairs(area, plan.X.shape[1], tile, I, J)
-                _terms(plan.X, memory)
+                count = _pairs(area, n, tile, I, J)
+                _terms(plan.X, I, J, used, T)
                 total[:] = 0.0
-                for s in range(begin, 2 * BLOCK):
-                    if _advance(plan, memory, s):
-                        for k in _kernels(memory, s):
-                            _evaluate(plan, k, t, v, I, J)
-                            weight = theta[k]
-                            for e in range(WIDTH):
-                                total[0, e] += weight * v[0, e]
+                for s in range(len(segments)):
+                    add_rows(
+                        sums, segments[s, SOURCE], T, segments[s, START], columns,
+                        segments[s, BEGIN], segments[s, END], segments[s, TARGET],
+                    )  # fmt: skip
+                    if segments[s, TARGET] != complete:
+                        continue
+                    for k in range(segments[s, FIRST], segments[s, LAST]):
+                        _evaluate(sums, complete, degrees[k], numbers[k], v)
+                        if inside[k]:
+                            _normalize(plan, k, v, I, J)
+                        add_multiple(total, theta[k], v)
                 for e in range(count):
-                    out[tile * WIDTH + e] += total[0, e]
+                    out[tile * WIDTH + e] += total[e]
 
 
 @compiled(error_model="numpy")
 def fill(plan, area, bounds, order, out, first, last):
     """out[order[k]] = the entries of kernel k, in the order of the area; units: dots"""
-    memory, parts = _memory(plan), len(bounds) - 1
-    t, v, I, J = memory.t, memory.v, memory.I, memory.J
+    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    degrees, numbers = plan.degrees, plan.numbers
+    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
+    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
+    parts, steps = len(bounds) - 1, plan.divisors.shape[1]
     for unit in range(first, last):
         part, low = unit % parts, unit // parts * BLOCK
         high = min(low + BLOCK, len(plan.base))
-        begin = _segments(plan, low, high, memory)
+        segments = _segments(plan, low, high, complete)
+        used = _features(plan, low, high)
         for tile in range(bounds[part], bounds[part + 1]):
-            count = _pairs(area, plan.X.shape[1], tile, I, J)
-            _terms(plan.X, memory)
-            for s in range(begin, 2 * BLOCK):
-                if _advance(plan, memory, s):
-                    for k in _kernels(memory, s):
-                        _evaluate(plan, k, t, v, I, J)
-                        if not plan.inside[k]:
-                            _normalize(plan, k, v, I, J)
-                        place = out[order[k], tile * WIDTH : tile * WIDTH + count]
-                        for e in range(count):
-                            place[e] = v[0, e]
+            count = _pairs(area, n, tile, I, J)
+            _terms(plan.X, I, J, used, T)
+            for s in range(len(segments)):
+                add_rows(
+                    sums, segments[s, SOURCE], T, segments[s, START], columns,
+                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
+                )  # fmt: skip
+                if segments[s, TARGET] != complete:
+                    continue
+                for k in range(segments[s, FIRST], segments[s, LAST]):
+                    _evaluate(sums, complete, degrees[k], numbers[k], v)
+                    if steps > 0:
+                        _normalize(plan, k, v, I, J)
+                    place = out[order[k], tile * WIDTH : tile * WIDTH + count]
+                    for e in range(count):
+                        place[e] = v[e]
 
 
 @inlined()
@@ -374,52 +363,71 @@ def _runs(I, count, ends):
     return rows
 
 
-@inlined(fastmath=ANY_ORDER)
-def _row_product(v, begin, end, a, y, i, j):
-    """Entries v[begin:end] of row i, from column j on: y_i and y_j get their products.
+@inlined()
+def _sides(A, m, I, J, runs, ends, right, down):
+    """Factors of the entries of a tile in K a, for each run of pairs in one row.
 
-    The diagonal counts once.
+    With row i and the columns j of run r, and zeros elsewhere: right[r] = a_j, for the
+    product of row i; down[r] = a_i, for the products of rows j, the diagonal left out.
+    For column c of A they are in the rows c·WIDTH + r.
     """
-    if i == j:
-        y[i] += v[begin] * a[i]
-        begin, j = begin + 1, j + 1
-    p, x, o = v[begin:end], a[j : j + end - begin], y[j : j + end - begin]
-    total, b = 0.0, a[i]
-    for e in range(len(p)):
-        total += p[e] * x[e]
-        o[e] += p[e] * b
-    y[i] += total
+    for c in range(A.shape[1]):
+        for r in range(runs):
+            row = c * WIDTH + r
+            for e in range(WIDTH):
+                here = (r == 0 or e >= ends[r - 1]) and e < ends[r]
+                right[row, e] = A[m, c, J[e]] if here else 0.0
+                down[row, e] = A[m, c, I[e]] if here and I[e] != J[e] else 0.0
 
 
 @compiled(error_model="numpy")
 def matvec(plan, area, bounds, A, order, out, first, last):
     """out[part, order[k]] += K_k A_k, (columns, n) each; A has one block, or K of them.
 
-    Units: as in `dots`.
+    A row of `out` has room for WIDTH numbers on both sides: runs are added with zeros
+    around them. Units: as in `dots`.
     """
-    memory, parts, ends = _memory(plan), len(bounds) - 1, np.empty(WIDTH, np.int64)
-    t, v, I, J = memory.t, memory.v, memory.I, memory.J
+    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
+    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
+    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
+    ends, count_A = np.empty(WIDTH, np.int64), A.shape[1]
+    right, down = rows_of_zeros(count_A * WIDTH), rows_of_zeros(count_A * WIDTH)
+    parts, width = len(bounds) - 1, out.shape[3]
     for unit in range(first, last):
         part, low = unit % parts, unit // parts * BLOCK
         high = min(low + BLOCK, len(plan.base))
-        begin = _segments(plan, low, high, memory)
+        segments = _segments(plan, low, high, complete)
+        used = _features(plan, low, high)
         for tile in range(bounds[part], bounds[part + 1]):
-            count = _pairs(area, plan.X.shape[1], tile, I, J)
+            count = _pairs(area, n, tile, I, J)
+            _terms(plan.X, I, J, used, T)
             runs = _runs(I, count, ends)
-            _terms(plan.X, memory)
-            for s in range(begin, 2 * BLOCK):
-                if _advance(plan, memory, s):
-                    for k in _kernels(memory, s):
-                        _evaluate(plan, k, t, v, I, J)
-                        m = order[k]
-                        for c in range(A.shape[1]):
-                            a, y = A[m if len(A) > 1 else 0, c], out[part, m, c]
-                            left = 0
-                            for r in range(runs):
-                                _row_product(
-                                    v[0], left, ends[r], a, y, I[left], J[left]
-                                )
-                                left = ends[r]
+            if len(A) == 1:
+                _sides(A, 0, I, J, runs, ends, right, down)
+            for s in range(len(segments)):
+                add_rows(
+                    sums, segments[s, SOURCE], T, segments[s, START], columns,
+                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
+                )  # fmt: skip
+                if segments[s, TARGET] != complete:
+                    continue
+                for k in range(segments[s, FIRST], segments[s, LAST]):
+                    _evaluate(sums, complete, degrees[k], numbers[k], v)
+                    if inside[k]:
+                        _normalize(plan, k, v, I, J)
+                    m = order[k]
+                    if len(A) > 1:
+                        _sides(A, m, I, J, runs, ends, right, down)
+                    for c in range(count_A):
+                        y = ((part * len(order) + m) * count_A + c) * width + WIDTH
+                        left = 0
+                        for r in range(runs):
+                            row = c * WIDTH + r
+                            total = dot_rows(v, 0, right, row)
+                            out[part, m, c, WIDTH + I[left]] += total
+                            add_product(out, y + J[left] - left, down, row, v)
+                            left = ends[r]
 
 
 @compiled(error_model="numpy")
@@ -441,4 +449,4 @@ def diagonals(plan, order, out, first, last):
                     o[i] *= factor
         for s in range(plan.divisors.shape[1]):
             for i in range(len(o)):
-                o[i] = 1.0 if s == plan.step else o[i] / plan.divisors[k, s]
+                o[i] = 1.0 if plan.spheres[s] else o[i] / plan.divisors[k, s]
