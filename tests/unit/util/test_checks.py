@@ -16,6 +16,7 @@ from mklopt.util.checks import (
     check_function,
     check_list,
     check_path,
+    check_positive,
     check_whole,
     real_number,
     short,
@@ -87,3 +88,19 @@ def test_paths():
     for wrong in odd:
         with pytest.raises(ValueError, match="give the name of a file as text"):
             check_path(wrong)
+
+
+def test_a_choice_is_one_of_those_allowed():
+    assert check_choice("long", "step", ("long", None)) == "long"
+    assert check_choice(None, "step", ("long", None)) is None
+    with pytest.raises(ValueError, match=r"^step = 'x'; choose 'a', 'b' or None$"):
+        check_choice("x", "step", ("a", "b", None))
+
+
+def test_a_number_is_positive():
+    assert check_positive(2, "eta") == 2.0 and check_positive(math.inf, "R") == math.inf
+    for wrong in (0.0, -1, math.nan, "1", None, True):
+        with pytest.raises(ValueError, match=r"eta = .*; give a positive number"):
+            check_positive(wrong, "eta")
+    with pytest.raises(ValueError, match="give a finite positive number"):
+        check_positive(math.inf, "scale", finite=True)
