@@ -514,10 +514,12 @@ class GramStack(StackNorms):
     def content(self) -> Iterable[Array]:
         """The arrays that define the kernels: factors, or upper triangles.
 
-        They are the same for packed and full storage.
+        They are the same for packed and full storage. A store may know better ones.
         """
         if self.storage == "factors":
             return iter(self.factors or [])
+        if hasattr(self._store, "content"):
+            return self._store.content(self._index)
         return (self._store.triangle(m) for m in self._index)
 
     # ---- positive semi-definiteness -------------------------------------------------

@@ -1,6 +1,6 @@
 """Kernel families, and the kernels they become on data.
 
-A family is a description; on data it becomes M kernels, computed one at a time:
+A family is a description; on data it becomes a table of M kernels (table.py):
 
     family = kernels.rakotomamonjy() + kernels.constant()
     fitted = family.fit(X, normalize="unit_trace")      # names, len, iteration
@@ -20,17 +20,28 @@ References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), s
 5.1 and 5.2; Kloft et al. (2011); Orabona et al. (2012), section 5.1.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..util.arrays import Array, real_array
 from ..util.checks import check_choice, check_list, check_whole, real_number, short
-from .fitted import FittedKernels, Sizes, blocks_of, sizes_of
+from .fitted import FittedKernels, blocks_of, sizes_of
 from .functions import Function, Gaussian, Kernel, Power
 from .normalizations import Steps
+from .subsets import draw_subsets
+from .table import (
+    DISTANCES,
+    GAUSSIAN,
+    KernelTable,
+    Names,
+    Sizes,
+    rule_of,
+    starts_of,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ class Family:
             return NotImplemented
         return Family(self.parts + other.parts)
 
-    def expand(self, sizes: Sizes) -> list[Kernel]:
+    def expand(self, sizes: Sizes) -> KernelTable:
         """The kernels of this family on data of given numbers of features.
 
         Parameters
@@ -72,9 +83,10 @@ class Family:
 
         Returns
         -------
-        list of Kernel
+        KernelTable
+            A sequence of Kernel, each made when it is asked for.
         """
-        return [kernel for make, *how in self.parts for kernel in make(sizes, *how)]
+        return KernelTable.joined([make(sizes, *how) for make, *how in self.parts])
 
     def fit(self, X: Any, normalize: Steps = None) -> FittedKernels:
         """The kernels of this family on training points.
@@ -185,12 +197,31 @@ def _family(rules: list, on: str) -> Family:
     return Family(((_on_features, tuple(rules), on),))
 
 
-def _on_features(sizes: Sizes, rules: tuple, on: str) -> Iterator[Kernel]:
-    both: list[tuple[str, Any]] = [("", slice(None))]
-    both += [(f" on x{j}", (j,)) for j in range(_one_view(sizes))]
-    for at, columns in {"all": both[:1], "single": both[1:], "both": both}[on]:
-        for name, rule in rules:
-            yield Kernel(name + at, rule, columns)
+def _on_features(sizes: Sizes, rules: tuple, on: str) -> KernelTable:
+    """All rules on all features, then on each one; they are of one class."""
+    d, (view, start) = _one_view(sizes), _place_of_view(sizes)
+    widths = {"all": [d], "single": [1] * d, "both": [d] + [1] * d}[on]
+    every = np.arange(start, start + d, dtype=np.int32)
+    found, B = [rule_of(rule) for _, rule in rules], len(widths)
+    own = {b: rule for b in range(B) for _, rule in rules if isinstance(rule, Function)}
+    return KernelTable(
+        *(np.tile([rule[i] for rule in found], B) for i in range(3)),
+        np.repeat(np.arange(B), len(rules)),
+        np.full(B, found[0].base),
+        np.full(B, view),
+        np.concatenate([every, every]) if on == "both" else every,
+        np.cumsum([0, *widths]),
+        sizes,
+        Names([(B * len(rules), partial(_on, [name for name, _ in rules], on))]),
+        own,
+    )
+
+
+def _on(names: list[str], on: str, i: int) -> str:
+    """The name of rule i mod R on feature set i div R."""
+    place = i // len(names) - (on == "both")
+    name = names[i % len(names)]
+    return name if on == "all" or place < 0 else f"{name} on x{place}"
 
 
 def constant() -> Family:
@@ -203,8 +234,9 @@ def constant() -> Family:
     return Family(((_constant,),))
 
 
-def _constant(sizes: Sizes) -> Iterator[Kernel]:
-    yield Kernel("constant", Power(1, 1.0), (), next(iter(sizes)))
+def _constant(sizes: Sizes) -> KernelTable:
+    one = (Power(1, 1.0), (), next(iter(sizes)))
+    return KernelTable.of([Kernel("constant", *one)], sizes)
 
 
 def function(k: Callable[[Array, Array], Any], name: str = "") -> Family:
@@ -309,14 +341,28 @@ def subset_gaussians(M: int, seed: int = 0) -> Family:
     return Family(((_subsets, check_whole(M, "M", 1), check_whole(seed, "seed", 0)),))
 
 
-def _subsets(sizes: Sizes, M: int, seed: int) -> Iterator[Kernel]:
-    d, rng = _one_view(sizes), np.random.default_rng(seed)
-    for m in range(M):
-        size = int(rng.integers(1, d + 1))
-        columns = np.sort(rng.permutation(d)[:size]).tolist()
-        width = 5 * float(rng.chisquare(1)) + 0.1
-        name = f"subset {m}: gaussian({width:.4g}) on {size} features"
-        yield Kernel(name, Gaussian(2 * width**2), tuple(columns))
+def _subsets(sizes: Sizes, M: int, seed: int) -> KernelTable:
+    columns, widths, sigmas = draw_subsets(M, _one_view(sizes), seed)
+    view, start = _place_of_view(sizes)
+    columns += np.int32(start)
+    scales = np.fromiter((2 * float(sigma) ** 2 for sigma in sigmas), float, M)
+    ends = np.concatenate([[0], np.cumsum(widths)])
+    return KernelTable(
+        np.full(M, GAUSSIAN, np.int8),
+        np.zeros(M, np.int32),
+        scales,
+        np.arange(M, dtype=np.int32),
+        np.full(M, DISTANCES, np.int8),
+        np.full(M, view, np.int32),
+        columns,
+        ends,
+        sizes,
+        Names([(M, partial(_subset_name, sigmas, widths))]),
+    )
+
+
+def _subset_name(sigmas: Array, widths: Array, m: int) -> str:
+    return f"subset {m}: gaussian({sigmas[m]:.4g}) on {widths[m]} features"
 
 
 def views(families: Family | Iterable[Family], at: Any) -> Family:
@@ -368,7 +414,7 @@ def _columns(given: Any) -> tuple[int, ...]:
     return tuple(found.astype(int).tolist()) if found.ndim == 1 else ()
 
 
-def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:
+def _view(sizes: Sizes, family: Family, name: str, at: Any) -> KernelTable:
     """A family on one view of X, or on some of the columns of a plain X."""
     some = isinstance(at, tuple)  # columns; otherwise a view as a whole
     d = _one_view(sizes) if some else sizes.get(at, 0)
@@ -378,10 +424,8 @@ def _view(sizes: Sizes, family: Family, name: str, at: Any) -> Iterator[Kernel]:
             f"{name!r} at {short(at)} is not in X, whose views have these numbers of "
             f"columns: {dict(sizes)}; columns are counted from 0"
         )
-    for k in family.expand({"": len(group)}):
-        inside = range(len(group)) if isinstance(k.columns, slice) else k.columns
-        columns = tuple(group[j] for j in inside) if some else k.columns
-        yield Kernel(f"{name}: {k.name}", k.rule, columns, "" if some else at)
+    view = "" if some else at
+    return family.expand({"": len(group)}).on(name, view, np.array(group), sizes)
 
 
 def _one_view(sizes: Sizes) -> int:
@@ -390,3 +434,8 @@ def _one_view(sizes: Sizes) -> int:
             f"X has views {list(sizes)}; say with kernels.views which views are meant"
         )
     return sizes[""]
+
+
+def _place_of_view(sizes: Sizes) -> tuple[int, int]:
+    """The number of the view "", and its first row among those of all views."""
+    return list(sizes).index(""), starts_of(sizes)[""]

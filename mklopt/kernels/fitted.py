@@ -1,12 +1,15 @@
 """Kernels on data: what a family becomes when it is fitted.
 
+A table of kernels (table.py), the points, and what was learned on them (learned.py), all
+in arrays: a million kernels take a few hundred bytes each, for any number of points.
+
 Kernels are normalized when they are computed: a stack costs one evaluation of each.
 Means and scales are learned on the training points, and applied to new points as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +17,17 @@ import numpy as np
 from ..grams.stack import GramStack
 from ..util.arrays import Array, finite_matrix
 from ..util.checks import check_whole, short
-from .building import BY_SQUARES, build, is_direct
+from ..util.rounding import TINY
+from .building import BY_SQUARES, build
 from .functions import Gaussian, Kernel
+from .learned import Learned
 from .normalizations import Block, Steps, named
+from .table import GAUSSIAN, KernelTable, Names, Sizes
 
 if TYPE_CHECKING:
     from .streaming import LazyStack
 
 Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
-Sizes = Mapping[str | int, int]  # and their numbers of features
 
 
 class FittedKernels:
@@ -32,7 +37,7 @@ class FittedKernels:
 
     Parameters
     ----------
-    kernels : list of Kernel
+    kernels : KernelTable, or list of Kernel
     blocks : dict of arrays (n, d)
         The training points by view; a plain X is the one view "".
     normalize : str, sequence of str, or None
@@ -40,19 +45,45 @@ class FittedKernels:
 
     Attributes
     ----------
-    names : list of str
-        One name per kernel.
+    names : sequence of str
+        One name per kernel, made when it is asked for.
+    kernels : KernelTable
+        The kernels; kernels[m] is made when it is asked for.
+    learned : Learned
+        Means and scales of each kernel that has been computed, by step.
     M, n : int
         The numbers of kernels and of training points.
+
+    Examples
+    --------
+    >>> from mklopt.kernels import gaussians
+    >>> fitted = gaussians([1, 2, 3, 4]).fit([[0.0], [1.0]])
+    >>> fitted[1:3].names
+    ['gaussian(2)', 'gaussian(3)']
     """
 
-    def __init__(self, kernels: list[Kernel], blocks: Blocks, normalize: Steps):
-        self.names = [kernel.name for kernel in kernels]
-        self.M, self.n = len(kernels), rows_of(blocks)
-        self.normalize = named(normalize)
-        self.kernels, self.blocks = kernels, blocks
-        # Means and scales of each kernel that has been computed, by step.
-        self.learned: dict[int, dict] = {}
+    def __init__(self, kernels: Iterable[Kernel], blocks: Blocks, normalize: Steps):
+        table = isinstance(kernels, KernelTable)
+        self.kernels: KernelTable = (
+            kernels if table else KernelTable.of(kernels, sizes_of(blocks))  # type: ignore[assignment]
+        )
+        self.M, self.n = len(self.kernels), rows_of(blocks)
+        self.normalize, self.blocks = named(normalize), blocks
+        self.learned = Learned(self.M, self.n, self.normalize)
+
+    @property
+    def names(self) -> Names:
+        """One name per kernel, made when it is asked for."""
+        return self.kernels.names
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state["kernels"], KernelTable):
+            self.__dict__.update(state)
+            return
+        # Pickled by version 0.1: a list of kernels, and a dict of what they learned.
+        parts = (state["kernels"], state["blocks"], state["normalize"])
+        FittedKernels.__init__(self, *parts)
+        self.learned.update(state["learned"])
 
     def __len__(self) -> int:
         return self.M
@@ -63,6 +94,12 @@ class FittedKernels:
 
     def __iter__(self) -> Iterator[Array]:
         return self._matrices(self.blocks)
+
+    def __getitem__(self, at: Any) -> Any:
+        """One matrix, by the number of the kernel; or a subset, by slice, numbers, mask."""
+        if isinstance(at, int | np.integer) and not isinstance(at, bool):
+            return next(iter(self.subset(np.array([range(self.M)[at]]))))
+        return self.subset(np.arange(self.M)[at] if isinstance(at, slice) else at)
 
     def grams(self, **options: Any) -> GramStack:
         """All kernels as a GramStack, for a Problem.
@@ -77,13 +114,13 @@ class FittedKernels:
         GramStack
         """
         if self._direct and set(options) <= {"storage", "dtype"}:
-            return build(self, self._squares(), **options)
-        return GramStack(self, **options)
+            return build(self, **options)
+        return GramStack(iter(self), **options)
 
     @property
     def _direct(self) -> bool:
         """Whether squares k(x, x) are all that normalizations learn from."""
-        return set(self.normalize) <= BY_SQUARES and all(map(is_direct, self.kernels))
+        return set(self.normalize) <= BY_SQUARES and bool(np.all(self.kernels.direct))
 
     def lazy(self, cache: Any = "500MB") -> LazyStack:
         """A stack that computes kernels on demand.
@@ -119,10 +156,9 @@ class FittedKernels:
             raise ValueError(
                 f"active = {short(active)}; give numbers of kernels, or a mask"
             ) from None
-        self._learn()
-        part = [self.kernels[m] for m in index]
-        found = FittedKernels(part, self.blocks, self.normalize)
-        found.learned = {i: self.learned[m] for i, m in enumerate(index.tolist())}
+        self.learn(index)
+        found = FittedKernels(self.kernels.take(index), self.blocks, self.normalize)
+        found.learned = self.learned.take(index)
         return found
 
     def cross(self, X_new: Any) -> Array:
@@ -180,30 +216,136 @@ class FittedKernels:
                 f"X_new has columns {list(given.values())} in its views {list(given)}; "
                 f"the training data have {list(known.values())} in {list(known)}"
             )
-        self._learn()
+        self.learn()
         return blocks
 
-    def _learn(self) -> None:
-        """Learn means and scales once: from squares, or by computing every kernel."""
-        if len(self.learned) < self.M:
-            if self._direct:
-                self._squares()
-            else:
-                for _ in self:
-                    pass
+    # ---- what is learned from the training points ------------------------------------
 
-    def _squares(self) -> Array:
-        """(M, n): k(x, x) of direct kernels, normalized; new steps are learned."""
-        out = np.empty((self.M, self.n))
-        for m, kernel in enumerate(self.kernels):
-            X = self.blocks[kernel.view][:, kernel.columns]
-            learned = self.learned.get(m) or {0: kernel.rule.mean(X)}
-            at = Block(slice(None), slice(0, 0), self.who(m))
-            how = (kernel.rule.diagonal(X), learned, self.normalize, at)
-            with np.errstate(over="ignore"):  # infinite squares are refused later
-                _, out[m] = kernel.of(np.empty((self.n, 0)), *how)
-            self.learned[m] = learned
+    def learn(self, index: Array | None = None) -> None:
+        """Learn means and scales once: from squares, or by computing the kernels.
+
+        Parameters
+        ----------
+        index : array of int, optional
+            The kernels that have to learn; by default all.
+        """
+        index = np.arange(self.M) if index is None else index
+        new = np.unique(index[~self.learned.known[index]])
+        if self._direct:
+            self._learn_from_squares(new)
+        else:
+            for _ in self._matrices(self.blocks, new):
+                pass
+
+    def _learn_from_squares(self, new: Array) -> None:
+        """Gaussians learn the same, from k(x, x) = 1; powers one after the other."""
+        gaussian = self.kernels.kinds[new] == GAUSSIAN
+        if np.any(gaussian):
+            some = new[gaussian]
+            means = self._means(some)
+            first = Kernel("", Gaussian(1.0))
+            learned = self._learned_by(first, np.zeros(self.n), self.who(int(some[0])))
+            self.learned.set_all(some, learned, means)
+        for m, kernel, diagonal in self._diagonals(new[~gaussian]):
+            self.learned[m] = self._learned_by(kernel, diagonal, self.who(m))
+
+    def _means(self, gaussians: Array) -> Array:
+        """The means of t where they are widths; 0 elsewhere."""
+        table, means = self.kernels, np.zeros(len(gaussians))
+        wanted = np.flatnonzero(np.isnan(table.numbers[gaussians]))
+        bases, place = np.unique(table.base[gaussians[wanted]], return_inverse=True)
+        found = [Gaussian(None).mean(self._points(int(base))) for base in bases]
+        means[wanted] = np.array(found)[place] if found else 0.0
+        return means
+
+    def _learned_by(self, kernel: Kernel, diagonal: Array, who: str) -> dict:
+        learned: dict = {0: 0.0}
+        self._of(kernel, diagonal, learned, who)
+        return learned
+
+    def _of(self, kernel: Kernel, diagonal: Array, learned: dict, who: str) -> Array:
+        """k(x, x) of a kernel, normalized; new steps are learned."""
+        at = Block(slice(None), slice(0, 0), who)
+        with np.errstate(over="ignore"):  # infinite squares are refused later
+            how = (diagonal, learned, self.normalize, at)
+            return kernel.of(np.empty((self.n, 0)), *how)[1]
+
+    def _diagonals(self, index: Array) -> Iterator[tuple[int, Kernel, Array]]:
+        """Kernels, and t of each training point with itself."""
+        last, diagonal = -1, np.empty(0)
+        for m in index.tolist():
+            kernel, base = self.kernels[m], int(self.kernels.base[m])
+            if base != last:
+                last, diagonal = base, kernel.rule.diagonal(self._points(base))
+            yield m, kernel, diagonal
+
+    def _points(self, base: int) -> Array:
+        view, columns = self.kernels.place(base)
+        return self.blocks[view][:, columns]
+
+    # ---- for compiled loops -----------------------------------------------------------
+
+    def squares(self, index: Array) -> Array:
+        """k(x, x) of direct kernels at the training points, normalized.
+
+        Parameters
+        ----------
+        index : array of int (r,)
+            The numbers of the kernels.
+
+        Returns
+        -------
+        array (r, n)
+        """
+        self.learn(index)
+        out = np.empty((len(index), self.n))
+        gaussian = self.kernels.kinds[index] == GAUSSIAN
+        out[gaussian] = self._constants(index[gaussian])[:, None]
+        other = np.flatnonzero(~gaussian)
+        for k, (m, *what) in zip(other, self._diagonals(index[other])):
+            out[k] = self._of(*what, self.learned[m], self.who(m))
         return out
+
+    def _constants(self, gaussians: Array) -> Array:
+        """k(x, x) of Gaussians, which is the same at all points."""
+        found = np.ones(len(gaussians))
+        for step, learned in zip(self.normalize, self.learned.steps):
+            if step == "spherical":
+                found[:] = 1.0
+            else:
+                found /= learned[gaussians]
+        return found
+
+    def rules(self) -> tuple[Array, Array]:
+        """What compiled loops evaluate, for every kernel that has learned.
+
+        Returns
+        -------
+        two arrays (M,)
+            The degrees of powers, 0 for Gaussians; offsets, and −1/scale.
+        """
+        table, numbers = self.kernels, self.kernels.numbers.copy()
+        gaussian = table.kinds == GAUSSIAN
+        scales = np.where(np.isnan(numbers), self.learned.means, numbers)[gaussian]
+        scales[scales == 0] = 1.0  # all points coincide
+        numbers[gaussian] = -1.0 / np.maximum(scales, TINY)
+        return table.degrees, numbers
+
+    def divisors(self) -> tuple[Array, Array, Array]:
+        """What normalizations divide by, for every kernel (Learned.divisors).
+
+        Returns
+        -------
+        numbers : array (steps, M)
+        place : array of int32 (steps, M)
+        rows : array (R, n)
+        """
+        return self.learned.divisors(self.normalize)
+
+    @property
+    def points(self) -> Array:
+        """(d_total, n): all views of the training points, one column for each point."""
+        return np.ascontiguousarray(np.hstack(list(self.blocks.values())).T)
 
     def who(self, m: int) -> str:
         """Number and name of a kernel, as messages begin.
@@ -218,14 +360,16 @@ class FittedKernels:
         """
         return f"kernel {m}, {self.names[m]},"
 
-    def _matrices(self, blocks: Blocks) -> Iterator[Array]:
+    def _matrices(self, blocks: Blocks, index: Array | None = None) -> Iterator[Array]:
         """Matrices of these points with the training points, which are learned from."""
-        training, last = blocks is self.blocks, None
-        for m, kernel in enumerate(self.kernels):
-            if kernel.base != last:
-                old = self.blocks[kernel.view][:, kernel.columns]
+        training, last = blocks is self.blocks, -1
+        index = np.arange(self.M) if index is None else index
+        for m in index.tolist():
+            kernel, base = self.kernels[m], int(self.kernels.base[m])
+            if base != last:
+                old = self._points(base)
                 new = old if training else blocks[kernel.view][:, kernel.columns]
-                rule, last = kernel.rule, kernel.base
+                rule, last = kernel.rule, base
                 t, diagonal = rule.base(new, old), rule.diagonal(new)
             at = Block(slice(None) if training else None, who=self.who(m))
             learned = self.learned.get(m) or {0: kernel.rule.mean(old)}

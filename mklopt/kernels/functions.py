@@ -1,6 +1,6 @@
 """Kernel functions: rules of a base t that kernels on the same features share.
 
-Gaussian    exp(−t/scale)         t = ‖x − z‖², or distances as they are given
+Gaussian    exp(t · (−1/scale))   t = ‖x − z‖², or distances as they are given
 Power       (t + offset)^degree   t = ⟨x, z⟩
 Function    k(A, B)               a user's own, which is its own base
 """
@@ -15,6 +15,7 @@ import numpy as np
 from ..util.arrays import Array, real_array
 from ..util.exponential import exponentials
 from ..util.parameters import Parameters
+from ..util.rounding import TINY
 from .normalizations import NORMALIZATIONS, Block
 from .pairwise import distances, products
 
@@ -23,7 +24,10 @@ WHOLE = Block(slice(None))
 
 @dataclass(frozen=True)
 class Gaussian(Parameters):
-    """exp(−t/scale) with t = ‖x − z‖², or with distances t as they are given."""
+    """exp(−t/scale) with t = ‖x − z‖², or with distances t as they are given.
+
+    −1/scale is rounded once, and multiplied with: divisions take longer.
+    """
 
     scale: float | None  # None: the mean of t over training pairs
     given: bool = False
@@ -56,13 +60,13 @@ class Gaussian(Parameters):
             )
         return float(total / max(len(A) - 1, 1))
 
-    def divisor(self, mean: float) -> float:
-        """−scale; a mean of 0 says that all points coincide, and k = 1."""
-        return -(self.scale or mean or 1.0)
+    def rate(self, mean: float) -> float:
+        """−1/scale; a mean of 0 says that all points coincide, and k = 1."""
+        return -1.0 / max(self.scale or mean or 1.0, TINY)
 
     def __call__(self, t: Array, mean: float) -> Array:
         with np.errstate(over="ignore"):
-            K = np.divide(t, self.divisor(mean), order="C")
+            K = np.multiply(t, self.rate(mean), order="C")
         exponentials(K.reshape(-1))
         return K
 

@@ -1,11 +1,19 @@
-"""LazyStack: kernels computed from data on demand, with a bounded cache.
+"""LazyStack: kernels computed from data on demand, never stored.
 
     grams = mklopt.LazyStack(X, kernels.gaussians([1, 3, 10]), cache="500MB")
     grams = fitted.lazy(cache="500MB")          # for kernels fitted on data already
 
-It is a GramStack in every other way. Kernels on the same features are functions of the
-same numbers t, products ⟨x, z⟩ or distances ‖x − z‖²: these bases are what is cached,
-so that ten Gaussians on the same features cost the memory of one.
+It is a GramStack in every other way. There are two stores behind it:
+
+    Streams (streams.py)    Gaussians on features and powers of products, not normalized
+                            or by unit_trace or spherical: compiled sweeps over any
+                            number of kernels. The cache has the kernels in use.
+    Tiles (here)            all others: your own functions, given distances, the other
+                            normalizations, and few kernels on very many features.
+
+Tiles. Kernels on the same features are functions of the same numbers t, products ⟨x, z⟩
+or distances ‖x − z‖²: these bases are what is cached, so that ten Gaussians on the same
+features cost the memory of one.
 
     quad, against, combine, matvec, apply    sweeps over tiles of the upper triangle,
                                              TILE × TILE, shared among all cores
@@ -42,6 +50,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..grams.kept import Kept
 from ..grams.stack import GramStack
 from ..util.checks import short
 from ..util.threads import spread
@@ -50,6 +59,7 @@ from .fitted import FittedKernels
 from .functions import Kernel
 from .normalizations import Block, Steps
 from .pairwise import fill_pairs, pairs
+from .streams import streams
 
 Array = np.ndarray
 TILE = 256  # rows and columns of a tile
@@ -70,7 +80,8 @@ class LazyStack(GramStack):
     normalize : str, sequence of str, or None
         The normalizations, as for Family.fit.
     cache : int or str
-        The memory of the cache: a number of bytes, or text such as "500MB".
+        The memory for kernels in use, or for their bases: a number of bytes, or text
+        such as "500MB".
 
     Attributes
     ----------
@@ -116,13 +127,13 @@ class LazyStack(GramStack):
         return stack
 
     def _fill(self, fitted: FittedKernels, cache: Any) -> None:
-        self.kernels = fitted
-        store = Tiles(fitted, Cache(_bytes(cache)))
+        self.kernels, limit = fitted, _bytes(cache)
+        store: Any = streams(fitted, limit) or Tiles(fitted, Cache(limit))
         self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
-    def cache(self) -> "Cache":
-        """The cache, with its counts of hits and misses."""
+    def cache(self) -> "Cache | Kept":
+        """The cache: of bases, with its counts of hits and misses; or of kernels."""
         return self._store.cache
 
 

@@ -40,6 +40,18 @@ Q0, Q1, Q2, Q3, Q4, Q5, Q6, Q7, Q8, Q9 = (
 )  # fmt: skip
 
 
+def series(r):
+    """exp(r) = 1 + r + r² q(r), in this order of operations; also for lanes.py."""
+    s = r * r
+    low = (Q0 + r * Q1) + s * (Q2 + r * Q3)
+    middle = (Q4 + r * Q5) + s * (Q6 + r * Q7)
+    q = low + (s * s) * (middle + (s * s) * (Q8 + r * Q9))
+    return 1.0 + (r + s * q)
+
+
+_series = njit(**INNER, forceinline=True)(series)
+
+
 @njit(**INNER, forceinline=True)
 def exp(x):
     """exp(x) for one x ≤ 0, for compiled loops. They are vectorized with it."""
@@ -48,12 +60,8 @@ def exp(x):
     shifted = x * PER_LN2 + TO_INTEGER
     k = shifted - TO_INTEGER
     r = (x - k * LN2) - k * LN2_REST
-    s = r * r
-    low = (Q0 + r * Q1) + s * (Q2 + r * Q3)
-    middle = (Q4 + r * Q5) + s * (Q6 + r * Q7)
-    q = low + (s * s) * (middle + (s * s) * (Q8 + r * Q9))
     bits = (np.float64(shifted).view(np.int64) + BIAS) << 52  # of 2^(k + 512)
-    return ((1.0 + (r + s * q)) * np.int64(bits).view(np.float64)) * back
+    return (_series(r) * np.int64(bits).view(np.float64)) * back
 
 
 @compiled()

@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
@@ -136,10 +136,26 @@ def spread(
     jobs = [_pool().submit(run) for _ in range(k - 1)]
     try:
         run()
+    except BaseException:
+        for _ in starts:  # no thread takes another block
+            pass
+        raise
     finally:
-        wait(jobs)  # they may write to our arrays
+        _wait_for(jobs)  # they may write to our arrays
     for job in jobs:
         job.result()
+
+
+def _wait_for(jobs: list[Future]) -> None:
+    """Wait until all jobs are done, also if Ctrl-C comes meanwhile; then raise it."""
+    interrupt = None
+    while not all(job.done() for job in jobs):
+        try:
+            wait(jobs)
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 # ---- BLAS ----------------------------------------------------------------------------

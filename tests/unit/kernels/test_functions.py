@@ -7,6 +7,7 @@ import pytest
 
 from mklopt.kernels.functions import Function, Gaussian, Kernel, Power
 from mklopt.kernels.normalizations import Block
+from mklopt.util.exponential import exponentials
 
 rng = np.random.default_rng(5)
 A, B = rng.normal(size=(4, 3)), rng.normal(size=(6, 3))
@@ -101,3 +102,21 @@ def test_a_kernel_learns_each_step_once_and_then_applies_it():
     learned[1] *= 2  # what is known is used
     K, _ = kernel.of(t, squares, learned, ("unit_trace",), at)
     np.testing.assert_allclose(2 * K, t / np.trace(t))
+
+
+def test_widths_at_the_ends_of_the_range_give_no_nan():
+    t = np.array([0.0, 1e-320, 1.0, 1e300, np.inf])
+    for scale in (5e-324, 1e-310, 1e-300, 1e300, 1.7e308):
+        k = Gaussian(scale)(t, 0.0)
+        assert k[0] == 1 and k[-1] == 0 and np.all(np.diff(k) <= 0)
+
+
+def test_the_reciprocal_of_a_width_is_rounded_once():
+    assert Gaussian(3.0).rate(0.0) == -1 / 3 and Gaussian(None).rate(7.0) == -1 / 7
+    np.testing.assert_array_equal(Gaussian(3.0)(D, 0.0), exponentials_of(D * (-1 / 3)))
+
+
+def exponentials_of(x):
+    out = np.ascontiguousarray(x)
+    exponentials(out.reshape(-1))
+    return out

@@ -44,9 +44,16 @@ def small_tiles(monkeypatch):
         yield
 
 
+@pytest.fixture
+def tiled(monkeypatch):
+    """Families by tiles, too, and not by compiled sweeps."""
+    monkeypatch.setattr(lazy, "streams", lambda fitted, limit: None)
+
+
 # ---- one matrix, whatever was asked for ----------------------------------------------
 
 
+@pytest.mark.usefixtures("tiled")
 @pytest.mark.parametrize("steps", [*STEPS, ("centre", "spherical")])
 def test_the_numbers_are_those_that_a_stored_stack_has(steps):
     if steps not in (None, "unit_trace", "spherical"):
@@ -65,6 +72,7 @@ def test_the_numbers_are_those_that_a_stored_stack_has(steps):
     np.testing.assert_array_equal(part.rows(-1), K[[3, 1], -1])
 
 
+@pytest.mark.usefixtures("tiled")
 @pytest.mark.parametrize("steps", STEPS)
 def test_what_normalizations_learn_by_tiles_is_what_they_learn_at_once(steps):
     family = kernels.gaussians([0.7, "mean"], on="both") + kernels.polynomials(2)
@@ -119,6 +127,7 @@ def indexed(K):
     return LazyStack(np.arange(len(K[0]))[:, None], at, cache="200kB")
 
 
+@pytest.mark.usefixtures("tiled")
 @pytest.mark.parametrize("kind", ["family", "functions"])
 def test_operations_agree_with_their_definitions(kind):
     fitted = FAMILY.fit(X)
@@ -145,6 +154,7 @@ def test_operations_agree_with_their_definitions(kind):
     assert grams.storage == "lazy" and part.storage == "lazy"
 
 
+@pytest.mark.usefixtures("tiled")
 def test_large_results_have_fewer_parts(monkeypatch):
     fitted, A = FAMILY.fit(X), rng.normal(size=(150, 3))
     K = fitted.grams().dense()
@@ -153,6 +163,7 @@ def test_large_results_have_fewer_parts(monkeypatch):
         np.testing.assert_allclose(fitted.lazy().matvec(A), K @ A, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.usefixtures("tiled")
 def test_passes_count_the_numbers_of_the_tiles():
     grams = kernels.gaussians([1, 2, 3]).fit(X).lazy()
     grams.matvec(Y)
@@ -191,6 +202,7 @@ def test_what_was_used_last_is_kept_and_no_more_than_the_limit():
     assert cache.get(("e",)) is None and cache.used == 200
 
 
+@pytest.mark.usefixtures("tiled")
 def test_a_cache_for_half_of_the_tiles_saves_half_of_the_work():
     grams = kernels.gaussians([1, 2]).fit(X).lazy(cache=8 * 8 * 30 * 30)  # 8 of 15
     with threads.threads(1):  # with several, the order depends on their speed
@@ -199,6 +211,7 @@ def test_a_cache_for_half_of_the_tiles_saves_half_of_the_work():
     assert grams.cache.hits >= 3 * 6 and grams.cache.used <= grams.cache.limit
 
 
+@pytest.mark.usefixtures("tiled")
 def test_rows_are_computed_once():
     fitted = kernels.gaussians([1, 2]).fit(X)
     grams, K = fitted.lazy(), fitted.grams().dense()
@@ -208,6 +221,7 @@ def test_rows_are_computed_once():
     assert grams.cache.used == 150 * 150 * 8
 
 
+@pytest.mark.usefixtures("tiled")
 def test_bases_are_shared_by_kernels_on_the_same_features():
     grams = kernels.gaussians(range(1, 11)).fit(X).lazy()
     grams.matvec(Y)
@@ -295,6 +309,7 @@ def test_positive_semi_definiteness_is_proved_and_the_enclosure_rests_on_nothing
     assert result.certificate.lower <= other.upper
 
 
+@pytest.mark.usefixtures("tiled")
 def test_the_error_of_a_product_is_within_its_bound():
     """One large number first, then many that are half a unit of it: they get lost."""
     grams = (kernels.constant() + kernels.polynomials([2, 3])).fit(X).lazy()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import get_ident
 
@@ -66,6 +68,39 @@ def test_short_loops_and_single_items_stay_on_this_thread():
     with threads(3):
         assert covered(7, MIN_SHARED_WORK - 1) == ([1] * 7, {get_ident()}, [(0, 7)])
         assert covered(3, unit=4) == ([1] * 3, {get_ident()}, [(0, 3)])
+
+
+def test_after_an_interrupt_no_thread_takes_another_block():
+    main, begun, visited = get_ident(), threading.Event(), []
+
+    def loop(first, last):
+        visited.append(first)
+        if get_ident() == main:
+            begun.wait(5)
+            raise KeyboardInterrupt
+        begun.set()
+        time.sleep(0.3)  # long enough for the interrupt
+
+    with threads(2), pytest.raises(KeyboardInterrupt):
+        spread(loop, count=8 * BLOCKS, work=MIN_SHARED_WORK)
+    assert len(visited) == 2
+
+
+def test_an_interrupt_while_waiting_for_threads_waits_for_them_all_the_same():
+    main, ended = get_ident(), []
+
+    def loop(first, last):
+        if get_ident() == main:
+            return
+        threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+        time.sleep(0.4)
+        ended.append(first)
+
+    with threads(2), pytest.raises(KeyboardInterrupt):
+        spread(loop, count=2, work=MIN_SHARED_WORK)
+        while not ended:  # this thread may have done both blocks
+            spread(loop, count=2, work=MIN_SHARED_WORK)
+    assert ended
 
 
 def test_an_error_on_a_thread_is_raised_after_all_have_ended():

@@ -1,0 +1,400 @@
+"""Streams: kernels from points, computed in compiled sweeps and never stored.
+
+The store behind a LazyStack of Gaussians on features and of powers of products. Its
+operations are those of grams/storage.py, for any number of kernels: what is kept is a
+few numbers per kernel, and the triangles of the kernels in use (grams/kept.py).
+
+    few kernels, which fit in the memory for kernels in use     from their triangles
+    many kernels                                                a sweep (sweeps.py)
+
+Guarantee. Entries are those that fitted.grams() stores, to the last bit. Sums do not
+depend on the number of threads. Peak memory: what is kept, what is returned, and at
+most PARTIAL_BYTES of partial sums.
+
+Rounding. The divisor of a normalized Gaussian is divided out of whole sums: against the
+stored entries k/c this is one rounding for the entry and one for the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..grams import loops
+from ..grams.kept import Kept
+from ..grams.storage import Triangles
+from ..util.lanes import DOT_CHAIN, WIDTH
+from ..util.rounding import TINY, U, gamma
+from ..util.sweeps import report
+from ..util.threads import spread
+from . import sweeps
+from .building import BY_SQUARES
+from .sweeps import BLOCK, Area, Plan
+
+if TYPE_CHECKING:
+    from .fitted import FittedKernels
+
+Array = np.ndarray
+UNITS = 16  # a sweep has at least so many, for any number of kernels and cores
+PART_TILES = 2048  # of one sum, if partial sums do not take too much memory
+PARTIAL_BYTES = 2**27
+BATCH_ENTRIES = 2**30  # of a sweep between two reports: about a second
+WIDE, FEW_BASES = 64, 1000  # features per kernel; bases that have a cache
+CONTENT_NUMBERS = 10**9  # in all triangles: more are not computed for a digest
+
+
+class Direct(NamedTuple):
+    """Kernels that are functions of distances or products of points, in arrays."""
+
+    X: Array  # (d, n) points
+    columns: Array  # int32, the features of all bases
+    ends: Array  # (B + 1,) where those of each base begin and end
+    apart: Array  # (B,) distances or products
+    base: Array  # (M,) of each kernel
+    degrees: Array  # (M,) of a power; 0: a Gaussian
+    numbers: Array  # (M,) −1/scale, or the offset
+    divisors: Array  # (M, steps) of normalizations
+    place: Array  # (M, steps) a row of `roots` in place of a divisor; −1: none
+    roots: Array  # (R, n) of spherical kernels whose squares differ
+    spheres: Array  # (steps,) which steps are spherical
+
+    @classmethod
+    def of(cls, fitted: FittedKernels) -> Direct:
+        """The kernels of a family; what is not known yet is learned."""
+        fitted.learn()
+        table, (divisors, place, roots) = fitted.kernels, fitted.divisors()
+        names = fitted.normalize or ("",)
+        spheres = np.array([step == "spherical" for step in names])
+        bases = (table.columns, table.ends, table.apart, table.base)
+        roots = roots if roots.size else np.empty((0, fitted.n))
+        steps = map(np.ascontiguousarray, (divisors.T, place.T, roots))
+        return cls(fitted.points, *bases, *fitted.rules(), *steps, spheres)
+
+
+def can_stream(fitted: FittedKernels) -> bool:
+    """Whether kernels are computed here: from points, by rules that loops know.
+
+    Where a base has so many features that computing it takes longer than its kernels,
+    bases are worth a cache (streaming.Tiles), if there are not too many of them.
+    """
+    table = fitted.kernels
+    direct = set(fitted.normalize) <= BY_SQUARES and bool(np.all(table.direct))
+    wide = len(table.columns) > WIDE * fitted.M and len(table.bases) <= FEW_BASES
+    return direct and not wide
+
+
+def streams(fitted: FittedKernels, limit: int) -> Streams | None:
+    """The store of these kernels, with `limit` bytes of kernels in use; None: not here.
+
+    Raises
+    ------
+    ValueError
+        If a kernel has entries that are not finite: squares k(x, x) bound them all.
+    """
+    if not can_stream(fitted):
+        return None
+    store = Streams(Direct.of(fitted), limit)
+    powers = np.flatnonzero(store.kernels.degrees > 0)
+    wrong = powers[~np.isfinite(store.largest(powers))]
+    if len(wrong):
+        raise ValueError(
+            f"{fitted.who(int(wrong[0]))} has NaN or infinite entries; rescale the data"
+        )
+    return store
+
+
+class Streams:
+    """M kernels that are computed in every sweep, with the operations of storage.py."""
+
+    storage, remembered, dtype = "lazy", 2, np.dtype(float)
+
+    def __init__(self, kernels: Direct, limit: int):
+        self.kernels, self.n = kernels, kernels.X.shape[1]
+        keys = np.empty(len(kernels.apart), np.uint64)
+        sweeps.sort_keys(kernels.columns, kernels.ends, kernels.apart, keys)
+        self.rank = np.empty(len(keys), np.int64)
+        self.rank[np.argsort(keys, kind="stable")] = np.arange(len(keys))
+        self.cache = Kept(self.n, float, limit, self._fetch)
+        self.squares = np.full(len(kernels.base), np.nan)  # Σ K_ij², once it is known
+        self._last: tuple[Array, Plan, Array] | None = None
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "_last": None}
+
+    @property
+    def cost(self) -> float:
+        """The cost of a sweep, in passes: 1 is M n² numbers."""
+        return (self.n + 1) / (2 * self.n)
+
+    # ---- plans -------------------------------------------------------------------
+
+    def _plan(self, index: Array) -> tuple[Plan, Array]:
+        """The kernels of a sweep, sorted, and their places in `index`."""
+        if self._last is not None and np.array_equal(self._last[0], index):
+            return self._last[1:]
+        given = self.kernels
+        order = np.argsort(self.rank[given.base[index]], kind="stable")
+        some = index[order]
+        base, common = given.base[some].astype(np.int64), np.empty(len(some), np.int64)
+        sweeps.common_features(given.columns, given.ends, given.apart, base, common)
+        degrees = given.degrees[some].astype(np.int64)
+        plan = Plan(
+            *given[:4],
+            base,
+            common,
+            degrees,
+            given.numbers[some],
+            given.divisors[some],
+            self._inside(some),
+            given.place[some],
+            given.roots,
+            given.spheres,
+        )
+        self._last = (index.copy(), plan, order)
+        return plan, order
+
+    def _inside(self, some: Array) -> Array:
+        """Whether entries are divided: sums of powers could overflow, and diagonals on
+        the sphere are exactly 1.
+        """
+        given = self.kernels
+        divided = given.divisors[some][:, given.spheres] != 1
+        return (given.degrees[some] > 0) | np.any(divided, axis=1)
+
+    def _bounds(self, area: Area, kernels: int, numbers: int = 1) -> Array:
+        """Parts of the tiles; each has `numbers` partial results for every kernel."""
+        tiles = -(-int(area.starts[-1]) // WIDTH)
+        parts = max(-(-tiles // PART_TILES), -(-UNITS // -(-kernels // BLOCK)))
+        most = max(PARTIAL_BYTES // (8 * kernels * max(numbers, 1)), 1)
+        parts = min(parts, most, tiles)
+        return tiles * np.arange(parts + 1) // parts
+
+    def _sweep(
+        self, loop: Callable, plan: Plan, bounds: Array, *arguments: Any
+    ) -> None:
+        """loop(plan, *arguments, first, last) for all units, in batches."""
+        parts, kernels = len(bounds) - 1, len(plan.base)
+        units = -(-kernels // BLOCK) * parts
+        entries = max(int(bounds[-1]) * WIDTH * kernels, 1)
+        step = max(BATCH_ENTRIES * units // entries, UNITS)
+        for start in range(0, units, step):
+            end = min(start + step, units)
+
+            def work(first: int, last: int, start: int = start) -> None:
+                loop(plan, *arguments, start + first, start + last)
+
+            spread(work, count=end - start, work=entries)
+            report(kernels * end // units, kernels)
+
+    # ---- what a store does ---------------------------------------------------------
+
+    def quad(self, index: Array, A: Array) -> Array:
+        """(tr AᵀK_mA)_m for an (n, k) matrix A."""
+        found = self.cache.ask("quad", index, A)
+        return self._dots(index, A, np.empty((0, 0))) if found is None else found
+
+    def against(self, index: Array, S: Array) -> Array:
+        """(⟨K_m, S⟩)_m for a symmetric S."""
+        found = self.cache.ask("against", index, S)
+        return self._dots(index, np.empty((0, 0)), S) if found is None else found
+
+    def _dots(self, index: Array, A: Array, S: Array) -> Array:
+        """One sweep. It measures the squares of kernels for `root_sizes`."""
+        (plan, order), area = self._plan(index), triangle(self.n)
+        bounds = self._bounds(area, len(index), 2)
+        shape = (len(bounds) - 1, len(index))
+        measured = bool(np.any(np.isnan(self.squares[index])))
+        out, squares = np.empty(shape), np.empty(shape if measured else (shape[0], 0))
+        given = (np.ascontiguousarray(A), np.ascontiguousarray(S), measured)
+        self._sweep(sweeps.dots, plan, bounds, area, bounds, *given, out, squares)
+        if measured:
+            total = _divided(plan, squares.sum(axis=0), 2)
+            self.squares[index[order]] = total
+        return _placed(order, _divided(plan, out.sum(axis=0)))
+
+    def combine(self, index: Array, theta: Array) -> Array:
+        """Σ θ_m K_m."""
+        found = self.cache.ask("combine", index, theta)
+        return self._combined(index, theta) if found is None else found
+
+    def _combined(self, index: Array, theta: Array) -> Array:
+        (plan, order), area = self._plan(index), triangle(self.n)
+        size, kernels = int(area.starts[-1]), len(index)
+        weights = _divided(plan, theta[order].astype(float))
+        tiles, parts = -(-size // WIDTH), max(UNITS, -(-size // WIDTH // PART_TILES))
+        bounds = tiles * np.arange(parts + 1) // parts
+        flat, step = np.zeros(size), max(BATCH_ENTRIES // (size * BLOCK), 1)
+        for first in range(0, -(-kernels // BLOCK), step):
+            last = min(first + step, -(-kernels // BLOCK))
+            given = (plan, area, bounds, weights, np.array([first, last]), flat)
+            count, work = len(bounds) - 1, kernels * size
+            spread(sweeps.combine, *given, count=count, work=work)
+            report(min(last * BLOCK, kernels), kernels)
+        return _square(flat, self.n)
+
+    def matvec(self, index: Array, A: Array) -> Array:
+        """(K_m A_m)_m for A of shape (1 or M, n, k)."""
+        found = self.cache.ask("matvec", index, A)
+        return self._products(index, A) if found is None else found
+
+    def _products(self, index: Array, A: Array) -> Array:
+        (plan, order), area = self._plan(index), triangle(self.n)
+        columns = np.ascontiguousarray(A.transpose(0, 2, 1), dtype=float)
+        bounds = self._bounds(area, len(index), self.n * A.shape[2])
+        width = self.n + 2 * WIDTH  # zeros around runs are added, too
+        out = np.zeros((len(bounds) - 1, len(index), A.shape[2], width))
+        self._sweep(sweeps.matvec, plan, bounds, area, bounds, columns, order, out)
+        total = (out[0] if len(out) == 1 else out.sum(axis=0))[:, :, WIDTH:-WIDTH]
+        for factor in _outside(plan, order):
+            total /= factor[:, None, None]
+        return np.ascontiguousarray(total.transpose(0, 2, 1))
+
+    def _fetch(self, index: Array, P: Array) -> None:
+        """Packed triangles of some kernels, to the rows of P."""
+        self._entries(self._plan(index), triangle(self.n), P)
+
+    def _entries(self, plan: tuple[Plan, Array], area: Area, out: Array) -> None:
+        bounds = self._bounds(area, len(out))
+        self._sweep(sweeps.fill, plan[0], bounds, area, bounds, plan[1], out)
+
+    def rows(self, index: Array, which: Array) -> Array:
+        """(M, r, n): the rows with these numbers."""
+        found = self.cache.ask("rows", index, which)
+        if found is not None:
+            return found
+        out, starts = np.empty((len(index), len(which) * self.n)), np.arange(len(which))
+        starts = np.append(starts, len(which)) * self.n
+        area = Area(np.asarray(which, np.int64), np.zeros(len(which), np.int64), starts)
+        if len(which):
+            self._entries(self._plan(index), area, out)
+        return out.reshape(len(index), len(which), self.n)
+
+    def samples(self, index: Array, which: Array) -> Triangles:
+        """The kernels between some of the samples, in order, packed."""
+        plan, order = self._plan(index)
+        X = np.ascontiguousarray(plan.X[:, which])
+        roots = np.ascontiguousarray(plan.roots[:, which])
+        found = Triangles(len(which), len(index), "packed", float)
+        part = (plan._replace(X=X, roots=roots), order)
+        self._entries(part, triangle(len(which)), found.P)
+        return found
+
+    def diag(self, index: Array) -> Array:
+        """(M, n): the diagonals k(x, x)."""
+        plan, order = self._plan(index)
+        out = np.empty((len(index), self.n))
+        given = (plan, order, out)
+        spread(sweeps.diagonals, *given, count=len(index), work=out.size)
+        return out
+
+    def kernel(self, m: int) -> Array:
+        """(n, n): one kernel."""
+        return _square(self.triangle(m), self.n)
+
+    def triangle(self, m: int) -> Array:
+        """The upper triangle, row after row."""
+        P = np.empty((1, self.n * (self.n + 1) // 2))
+        self._fetch(np.array([m]), P)
+        return P[0]
+
+    def content(self, index: Array) -> Iterable[Array]:
+        """The arrays that define the kernels, for a digest.
+
+        The triangles, as of stored kernels; for more than CONTENT_NUMBERS numbers the
+        points and the table of kernels instead, which need no computation.
+        """
+        if len(index) * self.n * (self.n + 1) // 2 <= CONTENT_NUMBERS:
+            return (self.triangle(m) for m in index)
+        given = self.kernels
+        each = (given.base, given.degrees, given.numbers, given.divisors, given.place)
+        shared = (given.X, given.columns, given.ends, given.apart, given.roots)
+        return iter([*(array[index] for array in each), *shared])
+
+    # ---- rounding and sizes ----------------------------------------------------------
+
+    @property
+    def _roundings(self) -> int:
+        """Of entries and sums, when divisors are divided out."""
+        return 2 * self.kernels.divisors.shape[1]
+
+    def chain(self, terms: int) -> int:
+        """The largest number of roundings of one product: sums are in any order."""
+        return terms + 2 + self._roundings
+
+    def quad_chain(self, columns: int) -> int:
+        """The k for which the error of `quad` is at most γ_k Σ|K_ij||A_i||A_j|.
+
+        It is also enough for ⟨A, K A⟩ from `matvec`, and for kernels in use.
+        """
+        area, M = triangle(self.n), len(self.kernels.base)
+        bounds = self._bounds(area, M, 2)
+        tiles = int(max(np.diff(bounds).max(), PART_TILES)) + len(bounds) + UNITS
+        swept = tiles + DOT_CHAIN + columns + 4 + self._roundings
+        kept = loops.CHUNK + -(-int(area.starts[-1]) // loops.CHUNK) + columns + 4
+        return max(swept, kept, self.chain(self.n) + self.n * columns + 4)
+
+    @property
+    def root_sizes(self) -> Array:
+        """Upper bounds of √λ_max(K_m).
+
+        λ_max is at most the Frobenius norm, which the first sweep measures; before it,
+        n times the largest entry, which is on the diagonal but for rounding.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            chain = gamma(self.n**2 + 2 * self._roundings + 16)
+            size = np.sqrt(self.squares * (1 + chain) + TINY)
+            size = np.where(np.isnan(size), self._bound * self.n, size)
+        size[np.isnan(size)] = np.inf
+        return np.asarray(np.sqrt(size) * (1 + 8 * U) + TINY)
+
+    @cached_property
+    def _bound(self) -> Array:
+        """Bounds of the entries |K_ij|, rounding included."""
+        given = self.kernels
+        widest = int(np.max(np.diff(given.ends), initial=0))
+        terms = (2 * widest + 8) * int(np.max(given.degrees, initial=1))
+        above = 1 + gamma(terms + self._roundings + 16)
+        return self.largest(np.arange(len(given.base))) * above
+
+    def largest(self, index: Array) -> Array:
+        """(M,): the largest number of each diagonal."""
+        out, step = np.empty(len(index)), max(PARTIAL_BYTES // (8 * self.n), 1)
+        for first in range(0, len(index), step):
+            some = slice(first, first + step)
+            out[some] = np.max(self.diag(index[some]), axis=1)
+        return out
+
+
+def triangle(n: int) -> Area:
+    """All pairs i ≤ j of n points."""
+    rows = np.arange(n + 1)
+    return Area(rows[:-1], rows[:-1], rows * n - rows * (rows - 1) // 2)
+
+
+def _outside(plan: Plan, order: Array | None = None) -> list[Array]:
+    """Divisors that are not in the entries of a sweep, step by step."""
+    factors = np.where(plan.inside[:, None], 1.0, plan.divisors).T
+    return [f if order is None else _placed(order, f) for f in factors]
+
+
+def _divided(plan: Plan, total: Array, power: int = 1) -> Array:
+    for factor in _outside(plan):
+        for _ in range(power):
+            total = total / factor
+    return total
+
+
+def _placed(order: Array, values: Array) -> Array:
+    """Values of sorted kernels in the order that was asked for."""
+    out = np.empty(len(order))
+    out[order] = values
+    return out
+
+
+def _square(flat: Array, n: int) -> Array:
+    out = np.empty((n, n))
+    loops.unpack(flat, out)
+    return out
