@@ -100,6 +100,9 @@ class Formulation(ClosedForms):
         Whether value and conjugate are closed forms with the error bound of `rounding`.
     listed : bool
         Whether it is offered to users by name.
+    same_for_part : bool
+        Whether Ω of fewer kernels is the same formula, with all others at 0. Each class
+        says so itself; it is not inherited.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Formulation(ClosedForms):
 
     declares: ClassVar[str] = "penalty"
     listed: ClassVar[bool] = True
+    same_for_part: ClassVar[bool] = False
 
     @property
     def traits(self) -> frozenset[str]:

@@ -165,6 +165,7 @@ class BlockNorm(SquaredBlockNorm):
 
     q: float = 1.5
     exact: ClassVar[bool] = True
+    same_for_part: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range("BlockNorm", "q", self.q, 1.0, INF)
@@ -188,6 +189,7 @@ class BlockL1(SquaredBlockNorm):
     """
 
     exact: ClassVar[bool] = True
+    same_for_part: ClassVar[bool] = True
 
     @property
     def exponent(self) -> float:

@@ -26,6 +26,7 @@ class ElasticNet(Formulation):
 
     l1_ratio: float = 0.5
     exact: ClassVar[bool] = True
+    same_for_part: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range("ElasticNet", "l1_ratio", self.l1_ratio, 0.0, 1.0)

@@ -19,6 +19,7 @@ class GroupLasso(Formulation):
     """
 
     exact: ClassVar[bool] = True
+    same_for_part: ClassVar[bool] = True
 
     def penalty(self, u: Any) -> Any:
         """Σ u as a CVXPY expression."""

@@ -64,6 +64,7 @@ class Tikhonov(PowerOfBlockNorm):
     p: float = 2.0
     mu: float = 1.0
     exact: ClassVar[bool] = True
+    same_for_part: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range("Tikhonov", "p", self.p, 1.0, INF)

@@ -28,6 +28,7 @@ class LpNorm(SquaredBlockNorm):
 
     p: float = 2.0
     exact: ClassVar[bool] = True
+    same_for_part: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_range("LpNorm", "p", self.p, 1.0, INF)

@@ -29,7 +29,7 @@ from ..util.arrays import NotFinite, real_array
 from ..util.rounding import U, interval
 from ..util.threads import with_blas_alone
 from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
-from .norms import enough_norms, near_use
+from .norms import enough_norms, near_use, norms_near
 from .products import Combined, Products
 
 Array = np.ndarray
@@ -307,10 +307,10 @@ def _certified(
     if weights is not None:
         v = enough_norms(problem, alpha, weights) if remembered else products.plain
         return _at_weights(problem, alpha, weights, v, products)
-    v = grams.norms(alpha) if remembered else products.plain
-    shrink, bound = best_shrink(problem, alpha, v)
     KB = grams.apply(coefficients)
     shifted, u = _shifted(KB, coefficients, grams.shift)
+    v = products.plain if products else norms_near(problem, alpha, u)
+    shrink, bound = best_shrink(problem, alpha, v)
     primal, bias = primal_at(problem, np.sum(shifted, axis=0), u)
     points = (alpha, shrink, None, coefficients, bias)
     own = Products(grams, coefficients, None, grams.shift, KA=KB) if products else None

@@ -1,25 +1,61 @@
 """The norms v_m = ‖α‖_{K_m} of a certificate, from as few kernels as possible.
 
+Pricing. At an optimum u = prox_γΩ(u + γv) for every γ > 0, with u_m = ‖w_m‖. So a
+kernel may come into use if the prox is positive at the current point,
+
+    prox_γΩ(u + γ s v)_m > 0,      s ≥ 1
+
+with s > 1, as if α were longer, a little early. Solvers choose their working sets by
+it: it is the one place where kernels are priced.
+
 A dual value needs Ω*(v), and Ω* increases: upper bounds of v_m are enough for kernels
-that do not matter. Which ones matter is asked as solvers price kernels: at an optimum
-u = prox_γΩ(u + γv). A kernel is read if it is in use, or if the prox is positive at
-LONGER times its bound; all others keep the bound from their last read
-(grams/norm_reads.py).
+that do not matter. A kernel is read if it is in use, or if its price is positive at
+its bound; all others keep the bound from their last read (grams/norm_reads.py).
 
 Guarantee. v is never below the true norms by more than rounding. Ω*(v) is that of the
 kernels that were read, or all kernels are read.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ..formulations import Formulation
 from ..problem import Problem
 from .enclosure import finite, largest_scale
 
 Array = np.ndarray
 LONGER = 1.05  # solvers let kernels enter early, as if α were longer by this factor
 ALL = 0.7  # if more kernels than this share have to be read, all are
+WORTH_KEEPING = 0.1  # if a smaller share was read, all are read, and remembered
 ROUNDING = 1e-6  # relative: much more than the rounding of a norm
 SAME = 1e-10  # relative: Ω* has the same value
+
+
+def prices(
+    formulation: Formulation, v: Array, gamma: Array | float, u: Array | float = 0.0
+) -> Array:
+    """prox_γΩ(u + γv): positive for kernels that may come into use.
+
+    gamma: one step for all kernels, or one for each
+    """
+    return formulation.prox(u + gamma * v, gamma)
+
+
+def priced(
+    problem: Problem, v: Array, theta: Array, longer: float = LONGER
+) -> tuple[Array, Array]:
+    """Which kernels may come into use, as if α were longer; and their prices.
+
+    θ are weights near those of the primal point; γ is the mean of those in use.
+    """
+    with np.errstate(all="ignore"):  # what overflows may come into use
+        v, used = np.minimum(v, 1e150), theta > 0
+        gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
+        if not np.all(np.isfinite(theta * v + gamma * (longer * v))):
+            return np.ones(len(v), bool), np.full(len(v), np.inf)
+        found = prices(problem.formulation, longer * v, gamma, u=theta * v)
+        return ~(found <= 0), found
 
 
 def enough_norms(problem: Problem, alpha: Array, theta: Array) -> Array:
@@ -28,22 +64,58 @@ def enough_norms(problem: Problem, alpha: Array, theta: Array) -> Array:
     For all others an upper bound, if that changes nothing. θ are weights near those of
     the primal point: θ > 0 for kernels in use.
     """
-    grams, used = problem.grams, theta > 0
-    if _all_matter(problem) or not np.any(used):
-        return grams.norms(alpha)
+    if not np.any(theta > 0):
+        return problem.grams.norms(alpha)
+    asked = lambda v: priced(problem, v, theta)[0]  # noqa: E731
+    v, read = read_where(problem, alpha, theta > 0, asked)
+    if np.all(read) or _same(problem, v, read):
+        return v
+    return _all_norms(problem, alpha, read)
+
+
+def norms_near(problem: Problem, alpha: Array, u: Array) -> Array:
+    """The same at a primal point that is given by its block norms u."""
+    if _all_matter(problem):
+        return problem.grams.norms(alpha)
+    theta = problem.formulation.weights(u)
+    return enough_norms(problem, alpha, np.where(np.isfinite(theta), theta, 0.0))
+
+
+def read_where(
+    problem: Problem, alpha: Array, used: Array, asked: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """v_m for kernels in use and those that are asked for at v; bounds for the others.
+
+    asked(v): a mask of kernels; it must not ask for fewer of them at larger v. Also
+    returned is which kernels were read: all, if most of them would have to be; those
+    that were read already are not read again.
+    """
+    grams = problem.grams
+    if _all_matter(problem):
+        return grams.norms(alpha), np.ones(grams.M, bool)
     plain, above, read = grams.norms_above(alpha)
-    new = used & ~read
-    if np.mean(read | new) > ALL:
-        return grams.norms(alpha)
-    while np.any(new):
+    new = (used | ~np.isfinite(above)) & ~read
+    while np.mean(read | new) <= ALL:
         known = np.count_nonzero(read)
-        grams.subset(new).quad(alpha)
-        plain, above, read = grams.norms_above(alpha)
-        new = _priced(problem, np.where(read, plain, above), theta) & ~read
-        if np.mean(read | new) > ALL or np.count_nonzero(read) <= known:
-            return grams.norms(alpha)
-    v = np.where(read, plain, above)
-    return v if _same(problem, v, read) else grams.norms(alpha)
+        if np.any(new):
+            grams.subset(new).quad(alpha)
+            plain, above, read = grams.norms_above(alpha)
+            if np.count_nonzero(read) <= known:
+                break
+        v = np.where(read, plain, above)
+        new = asked(v) & ~read
+        if not np.any(new):
+            return v, read
+    return _all_norms(problem, alpha, read), np.ones(grams.M, bool)
+
+
+def _all_norms(problem: Problem, alpha: Array, read: Array) -> Array:
+    """v of all kernels, of which some were read at α."""
+    grams = problem.grams
+    if np.mean(read) < WORTH_KEEPING:
+        return grams.norms(alpha)
+    grams.subset(~read).quad(alpha)
+    return grams.norms_above(alpha)[0]
 
 
 def _all_matter(problem: Problem) -> bool:
@@ -59,18 +131,7 @@ def near_use(problem: Problem, v: Array, theta: Array) -> Array:
     """
     if _all_matter(problem) or not np.any(theta):
         return np.arange(len(v))
-    return np.flatnonzero((theta > 0) | _priced(problem, v, theta, 1 + ROUNDING))
-
-
-def _priced(problem: Problem, v: Array, theta: Array, longer: float = LONGER) -> Array:
-    """The kernels that may come into use, as if their norms were longer times v."""
-    with np.errstate(all="ignore"):  # what overflows is read
-        v = np.minimum(v, 1e150)
-        u, gamma = theta * v, float(np.mean(theta[theta > 0]))
-        z = u + gamma * longer * v
-        if not np.all(np.isfinite(z)):
-            return np.ones(len(v), bool)
-        return ~(problem.formulation.prox(z, gamma) <= 0)
+    return np.flatnonzero((theta > 0) | priced(problem, v, theta, 1 + ROUNDING)[0])
 
 
 def _same(problem: Problem, v: Array, read: Array) -> bool:

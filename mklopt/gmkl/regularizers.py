@@ -20,8 +20,7 @@ import scipy.linalg
 
 from ..formulations.base import as_groups, check_partition, check_range, owners
 from ..formulations.norms import INF, Array, norm, norm_gradient
-from ..solvers.base import positive
-from ..util.checks import short
+from ..util.checks import check_positive, short
 from ..util.parameters import Parameters
 
 
@@ -38,7 +37,7 @@ class Regularizer(Parameters):
     weight: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        positive(f"{type(self).__name__}: weight", self.weight, finite=True)
+        check_positive(self.weight, f"{type(self).__name__}: weight", finite=True)
 
     def value(self, d: Array) -> float:
         """r(d).

@@ -6,12 +6,15 @@ loss that has an inner solver (machines/).
 
 Algorithm. Repeat two steps. (1) Solve the problem restricted to the working set W,
 until its gap is a small part of the gap of the whole problem. (2) Price all kernels
-(working_set.py) with the product K_mα that the certificate needs anyway. The next W has
-the kernels in use, and those that would come into use if α were a little longer; the
-number of new ones is limited by the number in use. The first W comes from the inner
-problem with equal weights: the kernels with the largest v = ‖α‖_{K_m}, per group where
-there are groups. Inside W: Newton's method in the weights (weight_newton.py), on
-simplices (simplex_oracle.py) or the orthant (orthant_oracle.py).
+(certificates/norms.py) with the product K_mα that the certificate needs anyway. The
+next W has the kernels in use, and those that would come into use if α were a little
+longer; the number of new ones is limited by the number in use. The first W comes from
+the inner problem with equal weights: the kernels with the largest v = ‖α‖_{K_m}, per
+group where there are groups. Inside W: Newton's method in the weights
+(weight_newton.py), on simplices (simplex_oracle.py) or the orthant (orthant_oracle.py).
+
+Many kernels. The first W is that of the problem on some of them, which in turn begins
+with fewer of them (fewer_kernels.py): their passes are a small part of one pass.
 
 Guarantee. W changes until pricing asks for no kernel outside it; then the gap of W is
 the gap of the whole problem. No kernel is dropped for good: all are priced before every
@@ -26,18 +29,19 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate
-from ..certificates.norms import LONGER, enough_norms
+from ..certificates.norms import LONGER, enough_norms, priced
 from ..formulations.base import Groups
 from ..problem import Problem
 from .base import Array, Iterate, Steps, certify_iterate, solver
 from .machines.factory import machine_for
 from .machines.machine import Machine
 from .start import Start, weights_of
+from .steps.fewer_kernels import MANY, coarse, on_kernels, sizes, spread
 from .steps.fewer_samples import on_all, on_samples, samples_of
 from .steps.orthant_oracle import Orthant
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
-from .steps.working_set import at_most, prices, restricted
+from .steps.working_set import at_most, restricted
 
 # The first working set: a quarter of the kernels, but not fewer and not more than this.
 FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
@@ -47,6 +51,7 @@ FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
 GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
 COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
 COARSE_LONGER = 1.15  # as LONGER; more, because its v are not those of all samples
+GROWTH = 4  # of MANY kernels: new ones in a round, relative to those in use
 FIRST_POWER = 4  # the first weights are proportional to v to this power
 # The gap inside W relative to the whole gap: while W changes, and once it is complete.
 SHARE, FINAL_SHARE = 0.01, 1e-3
@@ -74,6 +79,8 @@ def active(problem: Problem, *, start: object = None) -> Steps:
     smooth = problem.loss.twice_differentiable
     sharpness = SMOOTH_SHARPNESS if smooth else SHARPNESS
     machine = machine_for(problem, None, sharpness, second_order=True)
+    if start is None and problem.grams.M > MANY:
+        start = from_fewer_kernels(problem)
     if start is not None:
         at = Start.of(problem, start)
         theta = at.weights if at.certificate is None else weights_of(at.certificate)
@@ -105,20 +112,33 @@ def active(problem: Problem, *, start: object = None) -> Steps:
 def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array:
     """The kernels that LONGER·α would use; at most as many new ones as used ones.
 
-    At least FEWEST new ones may come.
+    At least FEWEST new ones may come; of MANY kernels GROWTH times as many.
     """
-    found = priced(problem, theta, enough_norms(problem, certificate.alpha, theta))
-    return np.flatnonzero(found)
+    return some_of(problem, theta, enough_norms(problem, certificate.alpha, theta))
 
 
-def priced(problem: Problem, theta: Array, v: Array, longer: float = LONGER) -> Array:
-    """The kernels that `longer` times α would use, as a mask, but not too many."""
-    used = theta > 0
-    gamma = float(np.mean(theta[used])) if np.any(used) else 1.0
-    found = prices(problem.formulation, longer * v, gamma, u=theta * v)
-    most = max(FEWEST, int(np.count_nonzero(used)))
+def some_of(problem: Problem, theta: Array, v: Array, longer: float = LONGER) -> Array:
+    """The kernels that `longer` times α would use, but not too many new ones."""
+    used, found = theta > 0, priced(problem, v, theta, longer)[1]
+    times = GROWTH if problem.grams.M > MANY else 1
+    most = max(FEWEST, times * int(np.count_nonzero(used)))
     new = at_most(np.where(used, 0.0, found), most)
-    return (new > 0) | (used & (found > 0))
+    return np.flatnonzero((new > 0) | (used & (found > 0)))
+
+
+def from_fewer_kernels(problem: Problem) -> tuple[Array, Array]:
+    """θ and α of problems on more and more of the kernels (fewer_kernels.py)."""
+    M = problem.grams.M
+    theta, alpha = np.zeros(M), np.zeros(problem.shape)
+    for count in sizes(M):
+        kernels = np.union1d(spread(M, count), np.flatnonzero(theta))
+        small = on_kernels(problem, kernels)
+        start = (theta[kernels], alpha * small.scale) if np.any(theta) else None
+        steps = active.steps(small.problem, start=start)
+        found = coarse(small.problem, steps, COARSE_GAP, COARSE_ITERATES)
+        theta, alpha = np.zeros(M), problem.feasible(found.alpha / small.scale)
+        theta[kernels] = weights_of(found)
+    return theta, alpha
 
 
 def from_fewer_samples(problem: Problem, machine: Machine) -> tuple[Array, Array]:
@@ -130,16 +150,10 @@ def from_fewer_samples(problem: Problem, machine: Machine) -> tuple[Array, Array
     if which is None:
         return nothing, np.flatnonzero(nothing)
     small = on_samples(problem, which)
-    steps, found = active.steps(small), None
-    for _ in range(COARSE_ITERATES):
-        found = certify_iterate(small, steps.send(found))  # type: ignore[arg-type]
-        if found.relative_gap <= COARSE_GAP:
-            break
-    steps.close()
-    assert found is not None
+    found = coarse(small, active.steps(small), COARSE_GAP, COARSE_ITERATES)
     theta, v = weights_of(found), small.grams.norms(found.alpha)
     machine.alpha = on_all(problem, which, found.alpha)
-    return theta, np.flatnonzero(priced(small, theta, v, COARSE_LONGER))
+    return theta, some_of(small, theta, v, COARSE_LONGER)
 
 
 def nearest(problem: Problem, v: Array) -> Array:

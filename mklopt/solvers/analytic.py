@@ -16,15 +16,24 @@ Guarantee. Both steps are majorize–minimize: with exact SVM solutions the obje
 never rises. If an accelerated step (acceleration.py) raises it, the plain step is taken
 instead. Cost per iterate: one combine and one product K_mα with each kernel, together
 one pass of packed storage; the Newton step needs no more.
+
+Many kernels. The first α is the solution on some of them (fewer_kernels.py), and the
+first θ = ∂Ω*(v)/v is that of the norms of all kernels at this α. From there on a few
+steps of Anderson's method are enough, which needs nothing of the size (M, n).
 """
 
 import numpy as np
 
 from ..problem import Problem
-from .base import Steps, solver
+from .base import Array, Steps, solver
 from .machines.factory import machine_for
 from .start import first_weights
 from .steps.acceleration import Ahead
+from .steps.fewer_kernels import MANY, coarse, on_kernels, spread
+
+SOME = 4000  # kernels of the smaller problem
+COARSE_GAP, COARSE_ITERATES = 1e-3, 30  # where it ends
+SHARPNESS = 1e-3  # the first gap of the SVM solver, relative to the gap there
 
 
 @solver(
@@ -42,8 +51,14 @@ def analytic(
     accelerate: "newton" or "anderson" extrapolate the plain steps; None: the plain
         steps of Algorithm 1
     """
-    theta, alpha = first_weights(problem, start)
-    machine = machine_for(problem, alpha, second_order=True)
+    smooth = "smooth_dual" in problem.formulation.traits
+    alpha: Array | None
+    if start is None and smooth and problem.grams.M > MANY:
+        theta, alpha, tol = from_fewer_kernels(problem)
+    else:
+        (theta, alpha), tol = first_weights(problem, start), np.inf
+    machine = machine_for(problem, alpha, second_order=problem.grams.M <= MANY)
+    machine.tol = min(machine.tol, tol)
     ahead, best, plain, slack = Ahead(machine, accelerate), np.inf, theta, 1.0
     while True:
         machine.solve(theta)
@@ -57,3 +72,14 @@ def analytic(
         slack = min(slack, 0.5 * certificate.relative_gap)
         plain = problem.formulation.reweight(theta, machine.v, slack)
         theta = ahead.step(theta, plain, certificate.relative_gap)
+
+
+def from_fewer_kernels(problem: Problem) -> tuple[Array, Array, float]:
+    """θ and α from the problem on some of the kernels, and a tolerance for the SVM."""
+    small = on_kernels(problem, spread(problem.grams.M, SOME))
+    steps = analytic.steps(small.problem, accelerate="anderson")
+    found = coarse(small.problem, steps, COARSE_GAP, COARSE_ITERATES)
+    alpha = problem.feasible(found.alpha / small.scale)
+    v = problem.grams.norms(alpha)
+    theta = problem.formulation.dual_weights(np.maximum(v, 1e-12 * np.max(v)))
+    return theta, alpha, SHARPNESS * found.gap / small.scale

@@ -8,13 +8,11 @@
 The loop in run/loop.py certifies each iterate, sends the certificate back to the
 generator, measures time and decides when to stop. A solver that cannot solve a problem
 is not started; the error names the solvers that can.
-
-`choice` and `positive` are the checks that several solvers share.
 """
 
 import inspect
 import sys
-from collections.abc import Callable, Generator, Iterable, Set
+from collections.abc import Callable, Generator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -220,25 +218,3 @@ def solver(
 def up_to_C(largest: float, accuracy: float) -> Callable[[Problem], float]:
     """A promise for well-conditioned problems: those without a larger C."""
     return lambda problem: accuracy if np.max(problem.costs) <= largest else np.inf
-
-
-# ---- checks that several solvers share -----------------------------------------------
-
-
-def choice(name: str, given: Any, allowed: Iterable[Any]) -> Any:
-    """The given option if it is allowed; else an error that lists what is."""
-    known = tuple(allowed)
-    if given not in known:
-        *others, last = map(repr, known)
-        raise ValueError(f"{name} = {given!r}; choose {', '.join(others)} or {last}")
-    return given
-
-
-def positive(name: str, given: Any, finite: bool = False) -> float:
-    """The given number if it is positive; else an error."""
-    number = isinstance(given, int | float | np.integer | np.floating)
-    number = number and not isinstance(given, bool)
-    if not number or not given > 0 or (finite and given == np.inf):
-        kind = "finite positive" if finite else "positive"
-        raise ValueError(f"{name} = {given!r}; give a {kind} number")
-    return float(given)

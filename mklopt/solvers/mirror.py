@@ -34,7 +34,8 @@ import numpy as np
 
 from ..formulations.norms import dual_exponent
 from ..problem import Problem, quadratic_dual
-from .base import Array, Iterate, Steps, choice, positive, solver
+from ..util.checks import check_choice, check_positive
+from .base import Array, Iterate, Steps, solver
 from .start import first_weights
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
@@ -64,9 +65,9 @@ def mirror(
     step: "gradient" or "lipschitz"; scale: the first value of the factor A
     iterate: "last", "average" or "both"; polish: continue with Newton from 1e-3 on
     """
-    choice("step", step, ("gradient", "lipschitz"))
-    choice("iterate", iterate, ("last", "average", "both"))
-    A = positive("scale", scale, finite=True)
+    check_choice(step, "step", ("gradient", "lipschitz"))
+    check_choice(iterate, "iterate", ("last", "average", "both"))
+    A = check_positive(scale, "scale", finite=True)
     L = lipschitz(problem) if step == "lipschitz" else 0.0
     theta, alpha = first_weights(problem, start)
     groups, q = problem.formulation.simplices(problem.grams.M)

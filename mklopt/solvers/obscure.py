@@ -29,7 +29,8 @@ import numpy as np
 
 from ..formulations.norms import dual_exponent
 from ..problem import Problem
-from .base import Steps, positive, solver, up_to_C
+from ..util.checks import check_positive
+from .base import Steps, solver, up_to_C
 from .steps.dual_improvement import improve as improved
 from .steps.epochs import Descent, epoch_range
 
@@ -69,9 +70,9 @@ def obscure(
     """
     n, M, options = problem.grams.n, problem.grams.M, (sampling, iterate, improve)
     run = Descent(problem, problem.formulation.strongly_convex, rng, *options, start)
-    step = positive("eta", M ** (-2 / run.q) if eta is None else eta)
+    step = check_positive(M ** (-2 / run.q) if eta is None else eta, "eta")
     first, second = epoch_range(T1, n, "T1"), epoch_range(T2, n, "T2")
-    ball = None if R is None else positive("R", R)
+    ball = None if R is None else check_positive(R, "R")
     if start is not None:
         yield run.iterate()
         first = range(0)

@@ -20,7 +20,8 @@ import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Array, Steps, choice, positive, solver
+from ..util.checks import check_choice, check_positive
+from .base import Array, Steps, solver
 from .machines.factory import machine_for
 from .start import first_weights
 from .steps.spectral_descent import descend
@@ -55,9 +56,9 @@ def spg(
     longest: λ_max of the spectral step, 10 in the paper; None: no limit
     stop: None, or "paper" for an absolute gap of 1e-3
     """
-    choice("stop", stop, ("paper", None))
+    check_choice(stop, "stop", ("paper", None))
     if longest is not None:
-        positive("longest", longest, finite=True)
+        check_positive(longest, "longest", finite=True)
     theta, alpha = first_weights(problem, start)
     priced = Priced(problem, alpha, tune)
     switches: Any = {"spectral": spectral, "nonmonotone": nonmonotone, "scaled": scaled}

@@ -30,11 +30,18 @@ def too_large(value: Any) -> bool:
     return bool(FLOAT_MAX < abs(value) < math.inf)
 
 
-def check_choice(value: Any, name: str, known: Iterable[str]) -> None:
-    """Refuse what is not one of these words."""
+def check_choice(value: Any, name: str, known: Iterable[Any]) -> Any:
+    """The value if it is one of these words, or of None, True and False."""
     known = list(known)
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} = {short(value)}; choose one of {', '.join(known)}")
+    plain = value is None or isinstance(value, str | bool)
+    if plain and value in known:
+        return value
+    if all(isinstance(one, str) for one in known):
+        choices = f"one of {', '.join(known)}"
+    else:
+        *others, last = map(repr, known)
+        choices = f"{', '.join(others)} or {last}"
+    raise ValueError(f"{name} = {short(value)}; choose {choices}")
 
 
 def check_flag(value: Any, name: str) -> None:
@@ -89,6 +96,16 @@ def real_number(
     if math.isnan(found) or (math.isinf(found) and found != given):
         raise ValueError(f"{name} = {short(given)}; give {expected}")
     return found
+
+
+def check_positive(value: Any, name: str, finite: bool = False) -> float:
+    """A number above 0, which may be infinite unless it has to be finite."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    number = number and not isinstance(value, bool)
+    if not number or not value > 0 or (finite and value == np.inf):
+        kind = "finite positive" if finite else "positive"
+        raise ValueError(f"{name} = {short(value)}; give a {kind} number")
+    return float(value)
 
 
 def check_whole(value: Any, name: str, least: int, most: int = 2**31) -> int:

@@ -188,12 +188,18 @@ class Machine:
         keep_products: bool = False,
     ):
         self.problem, self.sharpness, self.alpha = problem, sharpness, alpha
-        self.keep_products = keep_products and problem.grams.storage != "factors"
+        self._keep = keep_products
         zero = np.zeros(problem.shape)
         worst = float(problem.costs @ problem.loss.value(zero, problem.y))
         self.tol, self.gap = FIRST_TOLERANCE * worst, np.inf
         self.solves, self.work = 0, 0.0
         self._forget()
+
+    @property
+    def keep_products(self) -> bool:
+        """Whether K_mα is kept: not of factors, and not if it is too large."""
+        grams = self.problem.grams
+        return self._keep and grams.storage != "factors" and not grams.is_large
 
     # ---- what each inner solver does in its own way --------------------------------
 

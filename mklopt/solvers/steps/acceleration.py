@@ -21,7 +21,8 @@ from collections import deque
 
 import numpy as np
 
-from ..base import Array, choice
+from ...util.checks import check_choice
+from ..base import Array
 from ..machines.machine import Machine
 
 TINY = 1e-300
@@ -37,7 +38,7 @@ class Ahead:
     """The next θ from θ and its image, by Newton or Anderson, inside a trust region."""
 
     def __init__(self, machine: Machine, method: str | None):
-        self.method = choice("accelerate", method, ("newton", "anderson", None))
+        self.method = check_choice(method, "accelerate", ("newton", "anderson", None))
         self.machine = machine
         self.anderson, self.trust, self.length = Anderson(), 1.0, 0.0
 

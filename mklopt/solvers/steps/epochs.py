@@ -33,8 +33,9 @@ from numba import float64, int64, types
 from ...certificates.certificate import dual_value, primal_value
 from ...formulations.norms import dual_exponent, norm
 from ...problem import Problem
+from ...util.checks import check_choice
 from ...util.compiled import compiled
-from ..base import Array, Iterate, Steps, choice
+from ..base import Array, Iterate, Steps
 from ..start import first_coefficients
 from .dual_improvement import improve as improved
 
@@ -231,8 +232,8 @@ class Descent:
         improve: Callable | None = None,
         start: Any = None,
     ):
-        self.sampling = choice("sampling", sampling, ("iid", "shuffle"))
-        self.which = choice("iterate", iterate, (*ITERATES, "all"))
+        self.sampling = check_choice(sampling, "sampling", ("iid", "shuffle"))
+        self.which = check_choice(iterate, "iterate", (*ITERATES, "all"))
         self.problem, self.rng, self.improve = problem, rng, improve
         (self.p, self.a, self.c), self.q = map(float, shape), dual_exponent(shape[0])
         M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from ...certificates.certificate import Certificate
+from ...certificates.norms import prices, read_where
 from ...problem import Problem
-from ..base import Array, Iterate, Steps, choice
+from ...util.checks import check_choice
+from ..base import Array, Iterate, Steps
 from ..start import first_coefficients
 from .augmented_lagrangian import Gammas, Lagrangian, Point
-from .working_set import prices
 
 MAX_NEWTON_STEPS = 50  # for one proximal step
 TOLERATED_RISE = 0.1  # by how much a step may raise the objective, relative to the gap
@@ -53,7 +54,7 @@ def proximal_minimization(
     precision: the error of a step, relative to its length
     """
     schedule = schedule or ("published" if start is None else "brisk")
-    fall = SCHEDULES[choice("schedule", schedule, SCHEDULES)]
+    fall = SCHEDULES[check_choice(schedule, "schedule", SCHEDULES)]
     if not growth >= 1:
         raise ValueError(f"growth = {growth!r}; the penalties grow by a factor ≥ 1")
     warm = 1.0 if start is None else WARM[problem.loss.twice_differentiable]
@@ -109,26 +110,40 @@ def shown_at(lagrangian: Lagrangian, point: Point, steps: int) -> Iterate:
 # ---- the working set -----------------------------------------------------------------
 
 
-# ‖ρ‖_{K_m} of all kernels comes from products that the certificate has computed.
+# ‖ρ‖_{K_m} comes from products that the certificate has computed, or is bounded.
 
 
 def promising(lagrangian: Lagrangian, certificate: Certificate) -> Array:
     """The kernels in use, and those that LONGER·ρ would use."""
-    problem, gamma = lagrangian.problem, lagrangian.gammas.kernels
-    v = LONGER * certificate.shrink * problem.grams.norms(certificate.alpha)
+    formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
     used = np.any(lagrangian.B != 0, axis=(1, 2))
-    return np.flatnonzero(used | (prices(problem.formulation, v, gamma) > 0))
+
+    def asked(v: Array) -> Array:
+        longer = LONGER * certificate.shrink * v
+        return used | (prices(formulation, longer, gamma) > 0)
+
+    v = read_where(lagrangian.problem, certificate.alpha, used, asked)[0]
+    return np.flatnonzero(asked(v))
 
 
 def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -> Array:
     """The kernels that LONGER·ρ would use, if ρ uses any outside the working set."""
     formulation, gamma = lagrangian.problem.formulation, lagrangian.gammas.kernels
-    v, work = lagrangian.problem.grams.norms(certificate.alpha), lagrangian.work
-    v[work] = point.s / gamma[work]
-    late = np.setdiff1d(np.flatnonzero(prices(formulation, v, gamma) > 0), work)
+    work, inside = lagrangian.work, point.s / gamma[lagrangian.work]
+    longer = 1.0
+
+    def asked(v: Array) -> Array:
+        v = np.array(v)
+        v[work] = inside
+        return prices(formulation, longer * v, gamma) > 0
+
+    used = np.isin(np.arange(len(gamma)), work)
+    given = (lagrangian.problem, certificate.alpha, used, asked)
+    late = np.setdiff1d(np.flatnonzero(asked(read_where(*given)[0])), work)
     if len(late) == 0:
         return late
-    return np.flatnonzero(prices(formulation, LONGER * v, gamma) > 0)
+    longer = LONGER
+    return np.flatnonzero(asked(read_where(*given)[0]))
 
 
 # ---- γ -------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 
 from ...problem import Problem
-from ..base import Array, Iterate, choice
+from ...util.checks import check_choice
+from ..base import Array, Iterate
 
 CERTIFIED_EVERY = 20  # steps between certificates: ten passes over packed kernels
 FIRST_L = 1 / 64  # of the bound: where backtracking begins
@@ -37,7 +38,7 @@ class Forward:
     """
 
     def __init__(self, problem: Problem, backtracking: bool, relax: float = 1.0):
-        self.backtracking = choice("backtracking", backtracking, (True, False))
+        self.backtracking = check_choice(backtracking, "backtracking", (True, False))
         self.problem, self.relax = problem, relax
         self.C = problem.spread_costs
         self.bound = lipschitz(problem)

@@ -1,4 +1,4 @@
-"""What solvers state, how they are registered, and the checks that they share."""
+"""What solvers state, and how they are registered."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from mklopt.solvers.base import (
     REGISTRY,
     Solver,
     certify_iterate,
-    choice,
-    positive,
     up_to_C,
 )
 from tests.problems import subset_gaussians
@@ -89,19 +87,3 @@ def test_iterates_may_be_functions_and_are_certified_the_same():
         found = certify_iterate(p, iterate)
         assert found.primal == pytest.approx(plain.primal, rel=1e-12)
         assert found.dual == pytest.approx(plain.dual, rel=1e-12)
-
-
-def test_a_choice_is_one_of_those_allowed():
-    assert choice("step", "long", ("long", None)) == "long"
-    assert choice("step", None, ("long", None)) is None
-    with pytest.raises(ValueError, match=r"^step = 'x'; choose 'a', 'b' or None$"):
-        choice("step", "x", ("a", "b", None))
-
-
-def test_a_number_is_positive():
-    assert positive("eta", 2) == 2.0 and positive("R", math.inf) == math.inf
-    for wrong in (0.0, -1, math.nan, "1", None, True):
-        with pytest.raises(ValueError, match=r"eta = .*; give a positive number"):
-            positive("eta", wrong)
-    with pytest.raises(ValueError, match="give a finite positive number"):
-        positive("scale", math.inf, finite=True)

@@ -17,6 +17,7 @@ from mklopt.util.checks import (
     check_function,
     check_list,
     check_path,
+    check_positive,
     check_whole,
     real_number,
     short,
@@ -97,3 +98,19 @@ def test_numbers_of_bytes():
     for value in ("many", "1.2.3MB", -5, None, "5TB", True):
         with pytest.raises(ValueError, match=r"memory = .* give a number of bytes"):
             byte_count(value, "memory")
+
+
+def test_a_choice_is_one_of_those_allowed():
+    assert check_choice("long", "step", ("long", None)) == "long"
+    assert check_choice(None, "step", ("long", None)) is None
+    with pytest.raises(ValueError, match=r"^step = 'x'; choose 'a', 'b' or None$"):
+        check_choice("x", "step", ("a", "b", None))
+
+
+def test_a_number_is_positive():
+    assert check_positive(2, "eta") == 2.0 and check_positive(math.inf, "R") == math.inf
+    for wrong in (0.0, -1, math.nan, "1", None, True):
+        with pytest.raises(ValueError, match=r"eta = .*; give a positive number"):
+            check_positive(wrong, "eta")
+    with pytest.raises(ValueError, match="give a finite positive number"):
+        check_positive(math.inf, "scale", finite=True)

@@ -7,9 +7,10 @@ import pytest
 
 from mklopt import GramStack, Problem, certify, solve
 from mklopt import formulations as F
+from mklopt.certificates.norms import prices
 from mklopt.formulations import stripped
 from mklopt.formulations.restricted import Restricted
-from mklopt.solvers.steps.working_set import at_most, prices, restricted
+from mklopt.solvers.steps.working_set import at_most, restricted
 from tests.problems import subset_gaussians
 
 K, Y = subset_gaussians(120, 40)
