@@ -117,7 +117,7 @@ class LazyStack(GramStack):
 
     def _fill(self, fitted: FittedKernels, cache: Any) -> None:
         self.kernels = fitted
-        store = Tiles(fitted, Cache(_bytes(cache)))
+        store = Tiles(fitted, Cache(number_of_bytes(cache)))
         self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
@@ -139,7 +139,7 @@ def _family(given: Any) -> Family:
     )
 
 
-def _bytes(given: Any) -> int:
+def number_of_bytes(given: Any, name: str = "cache") -> int:
     """A number of bytes, from a number or from text such as "500MB" or "1.5 GB"."""
     text = given if isinstance(given, str) else short(given)
     found = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)B?\s*", text)
@@ -147,7 +147,7 @@ def _bytes(given: Any) -> int:
         return int(float(found[1]) * UNITS[found[2]])  # type: ignore[index]
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"cache = {short(given)}; give a number of bytes, or text such as '500MB'"
+            f"{name} = {short(given)}; give a number of bytes, or text such as '500MB'"
         ) from None
 
 
