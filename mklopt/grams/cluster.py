@@ -134,6 +134,7 @@ class Cluster:
         self, client: Client, source: Source, memory: int, patience: float = 60.0
     ):
         self.client, self.source, self.patience = client, source, patience
+        self.address = getattr(client.scheduler, "address", "an unknown address")
         self.n, self.M = source.n, source.M
         self.name = f"mklopt-{uuid.uuid4().hex}"
         self.here = Blocks(source, keep=False)
@@ -142,7 +143,9 @@ class Cluster:
         self.dtype, self.cost = self.sample.dtype, self.sample.cost
         self.owners: Owners = {}
         self.lost = ""  # why operations are done in this process
-        self.kept = Kept(self.n, self.dtype, memory, self._fetch)
+        me = weakref.ref(self)  # no cycle: the workers are freed at once
+        fetch = lambda numbers, P: me()._fetch(numbers, P)  # type: ignore  # noqa: E731
+        self.kept = Kept(self.n, self.dtype, memory, fetch)
         try:
             self._register()
         except BROKEN as error:
@@ -150,27 +153,28 @@ class Cluster:
         weakref.finalize(self, _release, client, self.name).atexit = False
 
     def __repr__(self) -> str:
-        where = f"in this process: {self.lost}" if self.lost else self._address
+        where = f"in this process: {self.lost}" if self.lost else self.address
         return f"Cluster(M={self.M}, n={self.n}, {where})"
-
-    @property
-    def _address(self) -> str:
-        return str(getattr(self.client.scheduler, "address", "an unknown address"))
 
     def _register(self) -> None:
         """Send the source to all workers, those that join later included."""
         plugin = Placed(self.name, Blocks(self.source))
-        workers = len(self.client.nthreads())
-        size = len(pickle.dumps(plugin))
+        workers, size = len(self._workers()), len(pickle.dumps(plugin))
         self.client.register_plugin(plugin, name=self.name)
         self.traffic.add("source", Moved(1, workers, size, 0, size, 0, size * workers))
 
     # ---- tasks, and what can go wrong ------------------------------------------------
 
+    def _workers(self) -> dict[str, int]:
+        """The workers and their threads, as the scheduler says."""
+        if self.client.status != "running":
+            raise ConnectionError("the client has no connection")
+        return self.client.nthreads(callback_timeout=RECONNECT)
+
     def _owners(self) -> Owners:
         """Who has which block now; waits for workers if there is none."""
         begun = time.monotonic()
-        while not (found := self.client.nthreads()):
+        while not (found := self._workers()):
             if time.monotonic() > begun + self.patience:
                 raise self._lose(f"there was no worker for {self.patience:.0f} s")
             time.sleep(0.1)
@@ -220,7 +224,7 @@ class Cluster:
                 return
             except TimeoutError:
                 now = time.monotonic()
-                alone = None if self.client.nthreads() else alone or now
+                alone = None if self._workers() else alone or now
                 if alone is not None and now > alone + self.patience:
                     why = f"there was no worker for {self.patience:.0f} s"
                     raise self._lose(why) from None
@@ -259,7 +263,7 @@ class Cluster:
             why = "its scheduler does not answer any more"
         self.lost = str(why)
         return ClusterLost(
-            f"the cluster at {self._address} is lost: {why}; kernels are computed in "
+            f"the cluster at {self.address} is lost: {why}; kernels are computed in "
             "this process from now on"
         )
 
@@ -392,7 +396,7 @@ class Cluster:
             return self.kept.ask("matvec", index, A)
         if len(A) == 1:
             return self._each("matvec", index, A, columns=A.shape[2])
-        return self._each("matvec", index, own=(A,), columns=A.shape[2])
+        return self._each("matvec", index, own=(A,), columns=A.shape[2], separate=True)
 
     def rows(self, index: Array, which: Array) -> Array:
         """(M, r, n): the rows with these numbers."""

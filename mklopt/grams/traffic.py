@@ -86,19 +86,19 @@ def model(
     tasks: int,
     *,
     columns: int = 1,
-    own: bool = False,
+    separate: bool = False,
     itemsize: int = 8,
 ) -> tuple[int, int]:
     """The bytes sent and received by one operation, by the table above.
 
-    columns: k, or the number of rows; own: whether each kernel has its own A_m
+    columns: k, or the number of rows; separate: whether each kernel has its own A_m
     """
     vector, triangle = 8 * n * columns, n * (n + 1) // 2
     table = {
         "quad": (vector * tasks, 8 * kernels),
         "against": (8 * triangle * tasks, 8 * kernels),
         "combine": (8 * kernels, 8 * triangle),
-        "matvec": (vector * (kernels if own else tasks), vector * kernels),
+        "matvec": (vector * (kernels if separate else tasks), vector * kernels),
         "rows": (8 * columns * tasks, vector * kernels),
         "diag": (0, 8 * n * kernels),
         "triangles": (0, itemsize * triangle * kernels),
