@@ -18,13 +18,18 @@ ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 @compiled(fastmath=ANY_ORDER)
-def combine(P, index, theta, out, first, last):
-    """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time."""
+def combine(P, index, theta, out, fresh, first, last):
+    """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time.
+
+    fresh = False: added to `out`. The kernels of a sum may come in parts of a multiple
+    of four: it is the same sum, to the last bit.
+    """
     M = len(index)
     for start in range(first, last, CHUNK):
         end = min(start + CHUNK, last)
         o = out[start:end]
-        o[:] = 0.0
+        if fresh:
+            o[:] = 0.0
         for k in range(0, M - 3, 4):
             a, b, c, d = theta[k], theta[k + 1], theta[k + 2], theta[k + 3]
             p, q = P[index[k], start:end], P[index[k + 1], start:end]

@@ -28,8 +28,11 @@ FEWEST_SAMPLES, MOST_SAMPLES = 64, 256  # to look at, of n; between them n^⅔
 ROUNDING, SINGLE_ROUNDING = 1e-6, 1e-4  # zᵀKz/zᵀz above −this · tr K may be rounding
 
 
-def indefinite(store: Triangles, rounding: float) -> str:
-    """A sentence about a stored kernel that is not positive semi-definite, or ""."""
+def indefinite(store: Triangles, rounding: float, first: int = 0) -> str:
+    """A sentence about a stored kernel that is not positive semi-definite, or "".
+
+    first: the number of the first kernel
+    """
     n = store.n
     count = min(n, max(FEWEST_SAMPLES, round(n ** (2 / 3))), MOST_SAMPLES)
     which = np.linspace(0, n - 1, count).astype(np.int64)
@@ -39,10 +42,10 @@ def indefinite(store: Triangles, rounding: float) -> str:
         form, trace = np.linalg.eigvalsh(K / unit)[0], np.trace(K / unit)
         if form < -rounding * trace:
             return (
-                f"kernel {m} is not positive semi-definite: zᵀKz = {form * unit:.3g} "
-                f"for a unit vector z with {count} entries, where the diagonal sums to "
-                f"{trace * unit:.3g}; use another kernel, or clip its negative "
-                "eigenvalues"
+                f"kernel {first + m} is not positive semi-definite: zᵀKz = "
+                f"{form * unit:.3g} for a unit vector z with {count} entries, where "
+                f"the diagonal sums to {trace * unit:.3g}; use another kernel, or clip "
+                "its negative eigenvalues"
             )
     return ""
 

@@ -23,21 +23,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 import numpy as np
 
 from ..util.arrays import real_array
-from ..util.checks import check_choice, check_list, short
+from ..util.checks import byte_count, check_list
 from ..util.rounding import TINY, U, gamma
 from . import norm_reads
+from .disk import DiskStore
+from .disk_format import Path
+from .disk_writer import Matrices, Parts, write_kernels
 from .norm_reads import NormReads
-from .psd import ROUNDING, SINGLE_ROUNDING, indefinite, proved_shift
+from .psd import proved_shift
 from .storage import Factors, Triangles
+from .validation import check_kind, matrices, stored, wrong_with
 
 Array = np.ndarray
-DTYPES = (np.float64, np.float32, "float64", "float32", np.dtype("f8"), np.dtype("f4"))
 
 
 @dataclass
@@ -84,8 +87,8 @@ class GramStack:
     ) -> None:
         if isinstance(K, GramStack):
             raise ValueError("K is a GramStack already; use it as it is")
-        _check_kind(storage, dtype)
-        store = _stored(K, storage, np.dtype(dtype), screened=True)
+        check_kind(storage, dtype)
+        store = stored(K, storage, np.dtype(dtype), screened=True)
         self._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
         self._measure()
 
@@ -116,7 +119,7 @@ class GramStack:
         GramStack
             Packed, in float64. Certificates need kernels: do not solve with it.
         """
-        store = _stored(matrices, "packed", np.dtype(float))
+        store = stored(matrices, "packed", np.dtype(float))
         stack = cls.__new__(cls)
         stack._set(store, np.arange(len(store.P)), np.zeros(len(store.P)), "")
         return stack
@@ -158,6 +161,65 @@ class GramStack:
         M = len(factors)
         return _made(Factors(factors), np.arange(M), np.zeros(M), "factors")
 
+    @staticmethod
+    def write(path: Path, kernels: Any, dtype: Any = None) -> None:
+        """Write kernels to a file, for `open`, with little memory.
+
+        The file is written whole or not at all. If a write is stopped, also by a kill,
+        the next one of the same kernels to this path goes on where it was.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to; a file that is there is replaced when the new one is complete.
+        kernels : GramStack, FittedKernels, LazyStack, array (M, n, n), or iterable
+            The kernels; an iterable of (n, n) arrays is read once, one at a time.
+        dtype : {"float64", "float32"}, optional
+            "float32" takes half the space; entries are rounded to it. By default that
+            of a stack, else float64.
+
+        Raises
+        ------
+        ValueError
+            If a kernel is not a finite, symmetric matrix of the size of the first one.
+        RuntimeError
+            If another process is writing to this path.
+        """
+        stack = kernels if isinstance(kernels, GramStack) else None
+        kind = np.dtype(float) if stack is None else stack.dtype
+        if dtype is not None:
+            check_kind("packed", dtype)
+            kind = np.dtype(dtype)
+        write_kernels(path, _parts(kernels, kind), kind)
+
+    @classmethod
+    def open(cls, path: Path, memory: Any = "1GB") -> GramStack:
+        """The kernels in a file, read when they are needed and not kept.
+
+        Results have the bits of the same kernels in packed storage.
+
+        Parameters
+        ----------
+        path : str or path
+            A file of `write`, or an array (M, n, n) in a .npy of anybody.
+        memory : int or str
+            For kernels in use, which are read once: a number of bytes, or text such as
+            "500MB". Reading takes about 100 MB more, or twelve kernels.
+
+        Returns
+        -------
+        GramStack
+            Its storage is "disk".
+
+        Raises
+        ------
+        ValueError
+            If the file does not hold kernels, or was cut or changed; the sentence
+            names the kernel. What is changed later is refused when it is read.
+        """
+        store = DiskStore(path, byte_count(memory, "memory"))
+        return _made(store, np.arange(store.M), np.zeros(store.M), "")
+
     def __len__(self) -> int:
         return self.M
 
@@ -166,7 +228,7 @@ class GramStack:
 
     @property
     def storage(self) -> str:
-        """How the kernels are stored: "packed", "full", "factors" or "lazy"."""
+        """How the kernels are stored: "packed", "full", "factors", "lazy", "disk"."""
         return str(self._store.storage)
 
     @property
@@ -190,6 +252,11 @@ class GramStack:
     def full_read(self) -> float:
         """The passes of reading every stored number once: 1/2 in packed storage."""
         return self._share * self._store.cost
+
+    @property
+    def bytes_read(self) -> int:
+        """The bytes read from disk so far, for this file; 0 for kernels in memory."""
+        return int(getattr(self._store, "bytes_read", 0))
 
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
@@ -278,7 +345,7 @@ class GramStack:
     def bounds_norms(self) -> bool:
         """Whether norms can be bounded without a read, and reading takes long."""
         whole = self._of_whole()[0]
-        stored = self.storage in ("packed", "full")
+        stored = self.storage in ("packed", "full", "disk")
         return stored and whole.M * self.n**2 >= norm_reads.WORTH
 
     def _of_whole(self) -> tuple[GramStack, Array]:
@@ -616,7 +683,7 @@ class GramStack:
     @cached_property
     def _full(self) -> GramStack:
         kernels = (self.kernel(m) for m in range(self.M))  # one at a time
-        store = _stored(kernels, "full", np.dtype(float), self.M)
+        store = stored(kernels, "full", np.dtype(float), self.M)
         # Products of factors are rounded: they need a proof of their own.
         proof = "" if self.storage == "factors" else self.proof
         stack = _made(store, np.arange(self.M), self.shift, proof)
@@ -676,6 +743,39 @@ def _made(store: Any, index: Array, shift: Array, proof: str) -> GramStack:
     return stack
 
 
+def _parts(kernels: Any, dtype: np.dtype) -> Parts | Matrices:
+    """What GramStack.write writes, as packed triangles of this type."""
+    if isinstance(kernels, GramStack):  # a LazyStack knows the family it is of
+        kernels = getattr(kernels, "kernels", kernels)
+    if isinstance(kernels, GramStack):
+        return Parts(kernels.M, kernels.n, dtype, partial(_packed, kernels, dtype))
+    if hasattr(kernels, "subset") and hasattr(kernels, "grams"):  # fitted on data
+        return Parts(kernels.M, kernels.n, dtype, partial(_built, kernels, dtype))
+    if isinstance(kernels, np.ndarray) or not hasattr(kernels, "__iter__"):
+        kernels = matrices(kernels)
+    return Matrices(kernels, dtype)
+
+
+def _packed(stack: GramStack, dtype: np.dtype, first: int, last: int) -> Triangles:
+    """The kernels first, …, last − 1 of a stack, with the bounds it has of them."""
+    store, index = stack._store, stack._index[first:last]
+    found = Triangles(stack.n, len(index), "packed", dtype)
+    if isinstance(store, Triangles) and store.storage == "packed":
+        found.P[:] = store.P[index]
+    else:
+        for k, m in enumerate(index):
+            found.store(k, store.kernel(m))
+    if store.dtype == dtype and store.storage in ("packed", "disk"):
+        found.root_sizes = store.root_sizes[index]
+    return found
+
+
+def _built(fitted: Any, dtype: np.dtype, first: int, last: int) -> Triangles:
+    """The kernels first, …, last − 1 of a fitted family."""
+    part = fitted.subset(np.arange(first, last))
+    return cast(Triangles, part.grams(dtype=dtype)._store)
+
+
 def filled_stack(
     squares: Array, fill: Callable[[Triangles], None], storage: str, dtype: Any
 ) -> GramStack:
@@ -684,11 +784,11 @@ def filled_stack(
     They have to be positive semi-definite by a theorem. Then |K_ij|² ≤ K_ii K_jj, so
     that diagonals are all that is checked; 1e-10 is for rounding.
     """
-    _check_kind(storage, dtype)
+    check_kind(storage, dtype)
     kind = np.dtype(dtype)
     for m, diagonal in enumerate(squares):
         top = float(np.max(np.abs(diagonal))) * (1 + 1e-10)
-        if wrong := _wrong(top, 0.0, diagonal.min(), 0.0, False, kind):
+        if wrong := wrong_with(top, 0.0, diagonal.min(), 0.0, False, kind):
             raise ValueError(f"kernel {m} {wrong}")
     M, n = squares.shape
     store = Triangles(n, M, storage, kind)
@@ -699,83 +799,6 @@ def filled_stack(
     return stack
 
 
-def _check_kind(storage: Any, dtype: Any) -> None:
-    check_choice(storage, "storage", ("packed", "full"))
-    if not isinstance(dtype, str | type | np.dtype) or dtype not in DTYPES:
-        raise ValueError(f"dtype = {short(dtype)}; choose 'float64' or 'float32'")
-
-
 def _frozen(array: Array) -> Array:
     array.flags.writeable = False
     return array
-
-
-def _stored(
-    K: Any,
-    storage: str,
-    dtype: np.dtype,
-    count: int | None = None,
-    screened: bool = False,
-) -> Any:
-    """A store of the kernels, validated one after the other."""
-    if isinstance(K, np.ndarray) or not hasattr(K, "__iter__"):
-        K = _outer(K)
-    elif count is None and not isinstance(K, Sequence):
-        K = check_list(K, "K", "an array (M, n, n), or a list of (n, n) matrices")
-    M, store, coarse = count or len(K), None, dtype == np.float32
-    for m, given in enumerate(K):
-        kernel = _matrix(given, m, None if store is None else store.n)
-        store = store or Triangles(len(kernel), M, storage, dtype)
-        single = getattr(given, "dtype", None) in (np.float32, np.float16)
-        if wrong := _wrong(*store.store(m, kernel), single, dtype):
-            raise ValueError(f"kernel {m} {wrong}")
-        coarse |= single
-    if store is None:
-        raise ValueError("there are no kernels; expected (M, n, n) with M ≥ 1")
-    if screened and (
-        wrong := indefinite(store, SINGLE_ROUNDING if coarse else ROUNDING)
-    ):
-        raise ValueError(wrong)
-    return store
-
-
-def _wrong(
-    top: float, skew: float, lowest: float, nan: float, single: bool, dtype: np.dtype
-) -> str:
-    """What is wrong with a kernel, by the measures of loops.store; "" if nothing is."""
-    close = (1e-4 if single else 1e-10) * top  # rounding of symmetric entries
-    if nan != 0 or not np.isfinite(top):
-        return "has NaN or infinite entries; clean the data it comes from"
-    if skew > close:
-        mean = "pass (K + K.transpose(0, 2, 1))/2"
-        return f"is not symmetric; {mean} if the difference is only rounding"
-    if lowest < -close:
-        psd = "so it is not positive semi-definite"
-        return f"has a negative diagonal entry, {psd}; check how it was computed"
-    largest = float(np.finfo(dtype).max)  # compared in float64
-    return f"is too large for {dtype}; rescale it" if top > largest else ""
-
-
-def _outer(K: Any) -> Array:
-    K = K if isinstance(K, np.ndarray) else np.asarray(K)
-    if K.ndim != 3 or K.shape[1] != K.shape[2] or 0 in K.shape:
-        raise ValueError(
-            f"K has shape {K.shape}; expected (M, n, n), one square matrix per kernel "
-            "(a single kernel is K[None])"
-        )
-    return K
-
-
-def _matrix(given: Any, m: int, n: int | None) -> Array:
-    """One kernel as contiguous float64; copied only when it is not."""
-    plain = isinstance(given, np.ndarray) and not isinstance(given, np.ma.MaskedArray)
-    if plain and given.dtype == np.float64:
-        kernel = np.ascontiguousarray(given)
-    else:
-        kernel = real_array(given, f"kernel {m}", "an (n, n) matrix of numbers")
-    if kernel.ndim != 2 or 0 in kernel.shape or kernel.shape != (n or len(kernel),) * 2:
-        size = "square" if n is None else f"{n} × {n} like the first"
-        raise ValueError(
-            f"kernel {m} has shape {kernel.shape}; expected a {size} matrix"
-        )
-    return kernel

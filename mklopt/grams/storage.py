@@ -49,18 +49,22 @@ class Triangles:
 
     remembered = REMEMBERED
 
-    def __init__(self, n: int, M: int, storage: str, dtype: Any):
+    def __init__(
+        self, n: int, M: int, storage: str, dtype: Any, P: Array | None = None
+    ):
+        """P: memory to use, with rows of L numbers or more."""
         rows = np.arange(n)
         self.n, self.storage, self.full = n, storage, storage == "full"
         self.starts = rows * (n + 1) if self.full else rows * n - rows * (rows - 1) // 2
-        size = n * n if self.full else n * (n + 1) // 2
-        self.P, self.dtype = np.empty((M, size), dtype), np.dtype(dtype)
+        self.size = n * n if self.full else n * (n + 1) // 2
+        self.P = np.empty((M, self.size), dtype) if P is None else P
+        self.dtype = np.dtype(dtype)
         self.squares: Array | None = None  # (M,) sums of squares of triangles
 
     @property
     def cost(self) -> float:
         """The cost of reading everything, in passes: 1 is M n² numbers of float64."""
-        return self.P.shape[1] * self.P.itemsize / (8 * self.n**2)
+        return self.size * self.P.itemsize / (8 * self.n**2)
 
     def whole(self, index: Array) -> bool:
         """Whether these are all kernels, in order, and in float64."""
@@ -97,18 +101,22 @@ class Triangles:
 
         It is also enough for ⟨A, K A⟩ from `matvec`.
         """
-        strips = CHUNK + -(-self.P.shape[1] // CHUNK) + columns + 4
+        strips = CHUNK + -(-self.size // CHUNK) + columns + 4
         return max(strips, self.chain(self.n) + self.n * columns + 4)
 
     def combine(self, index: Array, theta: Array) -> Array:
         """Σ θ_m K_m."""
-        flat = np.empty(self.P.shape[1]) if self.full else _scratch(self.P.shape[1])
-        arguments = (self.P, index, theta, flat)
+        flat = np.empty(self.size) if self.full else _scratch(self.size)
+        self.add(index, theta, flat, True)
+        return self.square(flat)
+
+    def add(self, index: Array, theta: Array, flat: Array, fresh: bool) -> None:
+        """flat = Σ θ_m K_m of the stored numbers; not fresh: added to it."""
+        arguments = (self.P, index, theta, flat, fresh)
         work = len(flat) * len(index)
         spread(loops.combine, *arguments, count=len(flat), work=work, unit=CHUNK)
-        return self._square(flat)
 
-    def _square(self, flat: Array) -> Array:
+    def square(self, flat: Array) -> Array:
         """The stored numbers of one kernel as an (n, n) matrix."""
         if self.full:
             return flat.reshape(self.n, self.n)
@@ -119,20 +127,21 @@ class Triangles:
     def quad(self, index: Array, A: Array) -> Array:
         """(tr AᵀK_mA)_m for an (n, k) matrix A."""
         if self.full:
-            return self._against(index, (A @ A.T).ravel())
-        w = _scratch(self.P.shape[1])
+            return self.dots(index, (A @ A.T).ravel())
+        w = _scratch(self.size)
         loops.products(A, w)
-        return self._against(index, w)
+        return self.dots(index, w)
 
     def against(self, index: Array, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S."""
         if self.full:
-            return self._against(index, S.ravel())
-        w = _scratch(self.P.shape[1])
+            return self.dots(index, S.ravel())
+        w = _scratch(self.size)
         loops.fold(S, w)
-        return self._against(index, w)
+        return self.dots(index, w)
 
-    def _against(self, index: Array, w: Array) -> Array:
+    def dots(self, index: Array, w: Array) -> Array:
+        """(⟨stored numbers of K_m, w⟩)_m."""
         out = np.empty(len(index))
         arguments, work = (self.P, index, w, out), len(w) * len(index)
         spread(loops.dots, *arguments, count=len(index), work=work, unit=TOGETHER)
@@ -166,12 +175,12 @@ class Triangles:
 
     def kernel(self, m: int) -> Array:
         """(n, n): one kernel, copied."""
-        return self._square(self.P[m].astype(float))
+        return self.square(self.P[m, : self.size].astype(float))
 
     def triangle(self, m: int) -> Array:
         """The upper triangle, row after row, in float64."""
         if not self.full:
-            return self.P[m].astype(float)
+            return self.P[m, : self.size].astype(float)
         return self.kernel(m)[np.triu_indices(self.n)]
 
     def chain(self, terms: int) -> int:

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..grams.cluster import Cluster, batches
 from ..grams.stack import GramStack
+from ..grams.storage import Triangles
 from ..grams.traffic import Traffic
-from ..util.checks import check_choice, short
+from ..util.checks import byte_count, check_choice, short
 from .fitted import FittedKernels
-from .streaming import LazyStack, number_of_bytes
+from .streaming import LazyStack
 
 Array = np.ndarray
 MOST_PACKED = 4 * 10**9  # bytes of all kernels that workers keep as triangles
@@ -93,7 +95,7 @@ class ClusterStack(GramStack):
         if storage is not None:
             check_choice(storage, "storage", ("packed", "lazy"))
         source, shift, proof = _source(kernels, storage)
-        limit = number_of_bytes(memory, "memory")
+        limit = byte_count(memory, "memory")
         store = Cluster(client, source, limit, float(patience))
         self._set(store, np.arange(source.M), shift, proof)
 
@@ -154,7 +156,7 @@ def _usual(M: int, n: int) -> str:
 
 
 def _file(path: str | os.PathLike, storage: str | None) -> tuple[Any, Array, str]:
-    stack = GramStack.open(path)  # type: ignore[attr-defined]
+    stack = GramStack.open(path, memory=0)
     source = FileSource(path, stack.M, stack.n, storage or _usual(stack.M, stack.n))
     return source, stack.shift, stack.proof
 
@@ -206,11 +208,41 @@ class FileSource:
     def __init__(self, path: str | os.PathLike, M: int, n: int, storage: str):
         self.path, self.M, self.n, self.storage = os.path.abspath(path), M, n, storage
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k != "file"}
+
+    @cached_property
+    def file(self) -> Any:
+        """The store of the file, opened once in each process."""
+        return GramStack.open(self.path, memory=0)._store
+
     def store(self, first: int, last: int) -> Any:
         """Some neighbouring kernels, read into memory or when needed."""
-        stack = GramStack.open(self.path)  # type: ignore[attr-defined]
-        return stack._store.part(first, last, keep=self.storage == "packed")
+        if self.storage == "lazy":
+            return Neighbours(self.file, first)
+        store = Triangles(self.n, last - first, "packed", self.file.dtype)
+        self.file.fetch(np.arange(first, last), store.P)
+        store.root_sizes = self.file.root_sizes[first:last]
+        return store
 
     def packed(self, first: int, last: int) -> Array:
         """Not needed: every worker can read them."""
         raise NotImplementedError
+
+
+class Neighbours:
+    """The kernels of a store from a number on, as a store."""
+
+    OPERATIONS = ("quad", "against", "combine", "matvec", "rows", "samples", "diag")
+
+    def __init__(self, store: Any, first: int):
+        self.whole, self.first = store, first
+        self.root_sizes = store.root_sizes[first:]
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.whole, name)
+        if name in self.OPERATIONS:
+            return lambda index, *given: found(index + self.first, *given)
+        if name in ("kernel", "triangle"):
+            return lambda m: found(m + self.first)
+        return found

@@ -31,7 +31,6 @@ them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
 """
 
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
@@ -43,7 +42,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..grams.stack import GramStack
-from ..util.checks import short
+from ..util.checks import byte_count, short
 from ..util.threads import spread
 from .family import Family, function
 from .fitted import FittedKernels
@@ -55,7 +54,6 @@ Array = np.ndarray
 TILE = 256  # rows and columns of a tile
 PARTS = 8  # of a sweep, for any number of cores: so sums do not depend on that number
 MAX_PARTIAL_BYTES = 2**28  # memory of partial results; a sweep has fewer parts above it
-UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
 class LazyStack(GramStack):
@@ -117,7 +115,7 @@ class LazyStack(GramStack):
 
     def _fill(self, fitted: FittedKernels, cache: Any) -> None:
         self.kernels = fitted
-        store = Tiles(fitted, Cache(number_of_bytes(cache)))
+        store = Tiles(fitted, Cache(byte_count(cache, "cache")))
         self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
@@ -137,18 +135,6 @@ def _family(given: Any) -> Family:
         f"kernels = {short(given)}; give a family such as kernels.gaussians([1, 3]), a "
         "function k(A, B), or a list of these"
     )
-
-
-def number_of_bytes(given: Any, name: str = "cache") -> int:
-    """A number of bytes, from a number or from text such as "500MB" or "1.5 GB"."""
-    text = given if isinstance(given, str) else short(given)
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)B?\s*", text)
-    try:
-        return int(float(found[1]) * UNITS[found[2]])  # type: ignore[index]
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            f"{name} = {short(given)}; give a number of bytes, or text such as '500MB'"
-        ) from None
 
 
 class Cache:

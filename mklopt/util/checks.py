@@ -3,6 +3,7 @@
 import math
 import numbers
 import os
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -12,6 +13,7 @@ import numpy as np
 
 FLOAT_MAX = float(np.finfo(float).max)
 MOST = 60  # characters of a value in a message
+UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
 def short(value: Any) -> str:
@@ -101,3 +103,15 @@ def check_path(path: Any) -> None:
     """Refuse what does not name a file: a number would be taken for an open one."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise ValueError(f"path = {short(path)}; give the name of a file as text")
+
+
+def byte_count(given: Any, name: str) -> int:
+    """A number of bytes, from a number or from text such as "500MB" or "1.5 GB"."""
+    text = given if isinstance(given, str) else short(given)
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)B?\s*", text)
+    try:
+        return int(float(found[1]) * UNITS[found[2]])  # type: ignore[index]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"{name} = {short(given)}; give a number of bytes, or text such as '500MB'"
+        ) from None

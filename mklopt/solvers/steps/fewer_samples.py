@@ -24,7 +24,7 @@ def samples_of(problem: Problem) -> Array | None:
     n, y = problem.grams.n, problem.y
     blocks = np.arange(0, n - BLOCK + 1, PART * BLOCK)
     which = (blocks[:, None] + np.arange(BLOCK)).ravel()
-    stored = problem.grams.storage in ("packed", "full")
+    stored = problem.grams.storage in ("packed", "full", "disk")
     worth = len(which) >= FEWEST and problem.grams.M * n**2 >= WORTH
     if not stored or not worth or len(problem.shape) > 1:
         return None

@@ -43,7 +43,7 @@ def test_sums_and_inner_products_of_flat_kernels(dtype, M):
     P = rng.normal(size=(M + 1, size)).astype(dtype)
     index, theta = rng.permutation(M + 1)[:M], rng.normal(size=M)
     out = np.full(size, np.nan)
-    loops.combine(P, index, theta, out, 3, size)
+    loops.combine(P, index, theta, out, True, 3, size)
     np.testing.assert_allclose(out[3:], (theta @ P[index])[3:], atol=1e-12)
     assert np.all(np.isnan(out[:3]))  # the part of another thread
     w, out = rng.normal(size=size), np.full(M, np.nan)

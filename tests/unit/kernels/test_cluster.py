@@ -72,10 +72,18 @@ def answers(stack: Any) -> list[np.ndarray]:
     return [*found, stack.diag(), stack.kernel(5)]
 
 
-@pytest.mark.parametrize("storage", ["packed", "lazy", "array", "float32"])
-def test_workers_give_the_numbers_of_a_stack_in_memory(client, fitted, storage):
+KINDS = ["packed", "lazy", "array", "float32", "file", "file, lazy"]
+
+
+@pytest.mark.parametrize("storage", KINDS)
+def test_workers_give_the_numbers_of_a_stack_in_memory(
+    client, fitted, storage, tmp_path
+):
     stored = fitted.grams(dtype="float32" if storage == "float32" else "float64")
     given, how = (fitted, storage) if storage in ("packed", "lazy") else (stored, None)
+    if storage.startswith("file"):
+        given, how = tmp_path / "kernels.npy", "lazy" if "lazy" in storage else None
+        mklopt.GramStack.write(given, fitted)
     if storage == "array":
         given, stored = stored.dense(), mklopt.GramStack(stored.dense())
     stack = mklopt.ClusterStack(client, given, storage=how)
