@@ -65,6 +65,7 @@ PROBLEM_OPTIONS = (
         "--bias/--no-bias", default=True, help="A constant term in f, or not."
     ),
     click.option("--samples", type=int, help="Draw so many samples and use them."),
+    click.option("--cluster", help="Dask scheduler, such as tcp://host:8786."),
 )
 
 

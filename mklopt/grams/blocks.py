@@ -80,9 +80,8 @@ class Blocks:
 
     def put(self, block: int, P: Array) -> None:
         """Take the packed triangles of a block."""
-        store = Triangles(self.source.n, 0, "packed", P.dtype)
-        store.P = np.array(P)  # a copy that can be written, as compiled loops expect
-        self.stores[block] = store
+        P = np.array(P)  # a copy that can be written, as compiled loops expect
+        self.stores[block] = Triangles(self.source.n, 0, "packed", P.dtype, P)
 
     def store(self, block: int) -> Any:
         """The kernels of a block."""
@@ -154,9 +153,8 @@ def packed(S: Array) -> Array:
 
 def unpacked(P: Array, n: int) -> Array:
     """The symmetric matrix of an upper triangle."""
-    store = Triangles(n, 0, "packed", float)
-    store.P = np.array(P)[None]  # compiled loops expect arrays that can be written
-    return store.kernel(0)
+    P = np.array(P)  # compiled loops expect arrays that can be written
+    return Triangles(n, 0, "packed", float, P).square(P)
 
 
 # ---- what is not an operation of stores ------------------------------------------

@@ -63,6 +63,7 @@ MOST_QUAD = 256  # kernels that are brought here for a quad
 ATTEMPTS = 8  # of one operation
 LOOK = 1.0  # seconds between two looks at the workers
 RECONNECT = 5.0  # seconds that a scheduler may be out of reach
+ANSWER = 10.0  # seconds for the first answer of a scheduler
 LARGE = "1TB"  # of a task: Dask's own warning is for graphs of thousands of tasks
 BROKEN = (
     *(CancelledError, asyncio.CancelledError, KilledWorker, ClosedClientError),
@@ -72,6 +73,17 @@ BROKEN = (
 
 class ClusterLost(ConnectionError):
     """The cluster does not answer; what follows is computed in this process."""
+
+
+def connected(address: str) -> Client:
+    """A client of the scheduler at this address; OSError if none answers."""
+    try:
+        return Client(address, timeout=ANSWER, set_as_default=False)
+    except (OSError, TimeoutError, ValueError):
+        raise ClusterLost(
+            f"no Dask scheduler answers at {address}; start one with `dask scheduler`, "
+            "and workers with `dask worker ADDRESS --nthreads 1`"
+        ) from None
 
 
 # ---- on a worker ---------------------------------------------------------------------
@@ -419,9 +431,8 @@ class Cluster:
 
     def samples(self, index: Array, which: Array) -> Triangles:
         """The kernels between some of the samples, in order, packed, in this process."""
-        found = Triangles(len(which), 0, "packed", self.dtype)
-        found.P = np.array(self._each("samples", index, which, columns=len(which)))
-        return found
+        P = self._each("samples", index, which, columns=len(which))
+        return Triangles(len(which), len(P), "packed", self.dtype, P)
 
     def triangle(self, m: int) -> Array:
         """The upper triangle, row after row."""

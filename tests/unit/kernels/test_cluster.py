@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import mklopt
 from mklopt import kernels
+from mklopt.cli import main
 from mklopt.formulations import LpNorm
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -144,6 +147,15 @@ def test_races_paths_and_estimators_take_the_stack_as_it_is(client, fitted, poin
         far.fit(X, y).decision_function(X), near.fit(X, y).decision_function(X), atol=1e-3
     )
     assert far.result_.problem.grams.storage == "cluster"
+
+
+def test_the_command_line_takes_an_address(client, points, tmp_path):
+    np.savez(tmp_path / "points.npz", X=points[0], y=points[1])
+    words = ["solve", str(tmp_path / "points.npz"), "--json"]
+    far = [*words, "--cluster", client.scheduler.address]
+    near, far = (json.loads(CliRunner().invoke(main, w).output) for w in (words, far))
+    assert near["status"] == far["status"] == "converged"
+    assert abs(near["upper"] - far["upper"]) <= 1e-5 * near["upper"]
 
 
 def test_traffic_is_what_the_model_says(client, fitted, points):
