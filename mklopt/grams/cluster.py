@@ -108,7 +108,7 @@ class NoAnswer:
 
 
 def _blocks(name: str) -> Blocks | None:
-    here = get_worker().plugins.get(name)
+    here: Any = get_worker().plugins.get(name)
     return None if here is None else here.blocks
 
 
@@ -116,7 +116,9 @@ def answer(name: str, request: bytes) -> Any:
     """What the blocks of this worker answer; every error is an answer, too."""
     try:
         blocks = _blocks(name)
-        return NoAnswer(None) if blocks is None else blocks.answer(pickle.loads(request))
+        return (
+            NoAnswer(None) if blocks is None else blocks.answer(pickle.loads(request))
+        )
     except Exception as error:
         return NoAnswer(error)
 
@@ -203,10 +205,16 @@ class Cluster:
     def _task(self, owner: tuple[str, int], function: Callable, *given: Any) -> Future:
         with config.set({"distributed.admin.large-graph-warning-threshold": LARGE}):
             return self.client.submit(
-                function, *given, workers=[owner[0]], allow_other_workers=True, pure=False
+                function,
+                *given,
+                workers=[owner[0]],
+                allow_other_workers=True,
+                pure=False,
             )
 
-    def _results(self, plan: Callable[[Owners, Moved], list[Future]], name: str) -> list:
+    def _results(
+        self, plan: Callable[[Owners, Moved], list[Future]], name: str
+    ) -> list:
         """The results of the tasks that plan(owners) submits, whatever happens."""
         error: Any = None
         for _ in range(ATTEMPTS):
@@ -232,7 +240,8 @@ class Cluster:
         alone = None
         while True:
             try:
-                wait(futures, timeout=LOOK)
+                with self.client.as_current():  # there may be other clients
+                    wait(futures, timeout=LOOK)
                 return
             except TimeoutError:
                 now = time.monotonic()
@@ -282,7 +291,12 @@ class Cluster:
     # ---- operations on all blocks ----------------------------------------------------
 
     def _each(
-        self, operation: str, index: Array, *shared: Array, own: tuple = (), **about: Any
+        self,
+        operation: str,
+        index: Array,
+        *shared: Array,
+        own: tuple = (),
+        **about: Any,
     ) -> Array:
         """The answers for these kernels, in their order."""
         pieces = self.cut.pieces(index)
@@ -371,7 +385,9 @@ class Cluster:
 
         def join(left: Any, right: Any) -> Any:
             moved.tasks += 1
-            moved.model_between += 4 * self.n * (self.n + 1) * (left[1][0] != right[1][0])
+            moved.model_between += (
+                4 * self.n * (self.n + 1) * (left[1][0] != right[1][0])
+            )
             return self._task(left[1], add, left[0], right[0]), left[1]
 
         found = self.cut.total(self.cut.root, leaf, join)
@@ -430,7 +446,7 @@ class Cluster:
         return self._each("shifts", index)
 
     def samples(self, index: Array, which: Array) -> Triangles:
-        """The kernels between some of the samples, in order, packed, in this process."""
+        """The kernels between some of the samples, in order, packed; they come here."""
         P = self._each("samples", index, which, columns=len(which))
         return Triangles(len(which), len(P), "packed", self.dtype, P)
 
@@ -461,7 +477,7 @@ class Cluster:
 
 def _release(client: Client, name: str) -> None:
     """Free the memory of workers when nobody has the stack any more."""
-    if client.status == "running":
+    if client.status == "running" and client.loop is not None:
         client.loop.add_callback(client.unregister_worker_plugin, name)
 
 

@@ -14,8 +14,9 @@ T = 8·n(n+1)/2 bytes is the upper triangle of one sum:
     triangles                                T·r, or half of it in float32
 
 Beside that, each task is sent the numbers of its blocks, 2 bytes each, and 4 bytes for
-each kernel of a block that is asked in part, and has a HEADER. Dask's own messages about
-a task (OVERHEAD, measured by `make bench NAME=cluster`) are not counted here.
+each kernel of a block that is asked in part, and has a HEADER. Dask's own messages
+about a task are not counted here; they take about OVERHEAD_SENT and OVERHEAD_RECEIVED
+bytes (measured at the sockets, `make bench NAME=cluster`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HEADER = 400  # bytes of one task beside its arrays, about
-OVERHEAD = 3000  # bytes of Dask's own messages about one task, about
+OVERHEAD_SENT, OVERHEAD_RECEIVED = 1200, 600  # bytes of Dask's own messages about it
 
 
 @dataclass
@@ -102,7 +103,10 @@ def model(
         "rows": (8 * columns * tasks, vector * kernels),
         "diag": (0, 8 * n * kernels),
         "triangles": (0, itemsize * triangle * kernels),
-        "samples": (8 * columns * tasks, itemsize * columns * (columns + 1) // 2 * kernels),
+        "samples": (
+            8 * columns * tasks,
+            itemsize * columns * (columns + 1) // 2 * kernels,
+        ),
         "root_sizes": (0, 8 * kernels),
         "shifts": (0, 8 * kernels),
     }

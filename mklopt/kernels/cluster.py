@@ -185,7 +185,8 @@ class StackSource:
 
     def __init__(self, stack: GramStack | None, M: int = 0, n: int = 0):
         self.stack = stack
-        self.M, self.n = (M, n) if stack is None else (stack.M, stack.n)
+        self.M = M if stack is None else stack.M
+        self.n = n if stack is None else stack.n
 
     def __reduce__(self) -> tuple:
         return StackSource, (None, self.M, self.n)  # without the kernels

@@ -97,14 +97,20 @@ def test_the_order_of_a_sweep_does_not_depend_on_the_past(stack):
 
 
 def test_pickled_blocks_are_empty(stack):
-    blocks = Blocks(GramStackSource())
+    blocks = Blocks(Nothing())
     blocks.put(0, np.ones((1, 3)))
     again = pickle.loads(pickle.dumps(blocks))
     assert again.stores == {} and again.cut.M == 1 and again.keep
 
 
-class GramStackSource:
+class Nothing:
     M, n = 1, 2
+
+    def store(self, first, last):
+        return None
+
+    def packed(self, first, last):
+        raise NotImplementedError
 
 
 def test_packed_and_unpacked(stack):
@@ -113,5 +119,7 @@ def test_packed_and_unpacked(stack):
     np.testing.assert_array_equal(unpacked(packed(K), N), K)
     frozen = packed(K)
     frozen.flags.writeable = False  # as arrays from the network may be
-    assert isinstance(Triangles(N, 0, "packed", float).square(frozen.copy()), np.ndarray)
+    assert isinstance(
+        Triangles(N, 0, "packed", float).square(frozen.copy()), np.ndarray
+    )
     np.testing.assert_array_equal(unpacked(frozen, N), K)

@@ -144,7 +144,9 @@ def test_races_paths_and_estimators_take_the_stack_as_it_is(client, fitted, poin
     far = mklopt.MKLClassifier(["linear", "gaussian(1)"], options={"stack": make})
     near = mklopt.MKLClassifier(["linear", "gaussian(1)"])
     np.testing.assert_allclose(
-        far.fit(X, y).decision_function(X), near.fit(X, y).decision_function(X), atol=1e-3
+        far.fit(X, y).decision_function(X),
+        near.fit(X, y).decision_function(X),
+        atol=1e-3,
     )
     assert far.result_.problem.grams.storage == "cluster"
 
@@ -190,7 +192,8 @@ def kill_a_worker(client: Any) -> None:
 @pytest.mark.parametrize("given", ["family", "array"])
 def test_a_killed_worker_changes_nothing(client, fitted, points, given):
     kind = fitted if given == "family" else fitted.grams()
-    stack, calls = mklopt.ClusterStack(client, kind), []
+    stack = mklopt.ClusterStack(client, kind)
+    calls: list[int] = []
     before, expected = pids(client), solved(here(client, kind), points[1], 4 / 3)
 
     def kill_once(certificate: Any, trace: Any) -> None:
@@ -247,10 +250,14 @@ def test_without_a_scheduler_the_best_point_is_certified_here(fitted, points):
 
         result = mklopt.solve(problem, "analytic", tol=1e-12, callback=kill)
         assert result.status == "failed" and len(result.trace) >= 1
-        assert result.message.startswith(f"ClusterLost: the cluster at {address} is lost")
+        assert result.message.startswith(
+            f"ClusterLost: the cluster at {address} is lost"
+        )
         assert "its scheduler does not answer any more" in result.message
         assert result.certificate.lower <= result.certificate.upper < np.inf
-        near = mklopt.Problem(fitted.grams(), points[1], "hinge", LpNorm(p=1.1), C=100.0)
+        near = mklopt.Problem(
+            fitted.grams(), points[1], "hinge", LpNorm(p=1.1), C=100.0
+        )
         again = mklopt.certify(near, dual=result.dual, weights=result.weights)
         np.testing.assert_allclose(again.primal, result.certificate.primal, rtol=1e-9)
         with pytest.raises(ClusterLost, match="does not answer"):
