@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import time
+import threading
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ Owners = dict[int, tuple[str, int]]  # of each block: the address of a worker, a
 SHARE = 8  # one kernel of so many, at most, is a working set
 MOST_QUAD = 256  # kernels that are brought here for a quad
 ATTEMPTS = 8  # of one operation
-LOOK = 1.0  # seconds between two looks at the workers
+LOOK, PAUSE = 1.0, 0.1  # seconds between two looks at tasks, and at workers
 RECONNECT = 5.0  # seconds that a scheduler may be out of reach
 ANSWER = 10.0  # seconds for the first answer of a scheduler
 LARGE = "1TB"  # of a task: Dask's own warning is for graphs of thousands of tasks
@@ -187,11 +187,12 @@ class Cluster:
 
     def _owners(self) -> Owners:
         """Who has which block now; waits for workers if there is none."""
-        begun = time.monotonic()
-        while not (found := self._workers()):
-            if time.monotonic() > begun + self.patience:
-                raise self._lose(f"there was no worker for {self.patience:.0f} s")
-            time.sleep(0.1)
+        for _ in range(1 + int(self.patience / PAUSE)):
+            if found := self._workers():
+                break
+            _pause()
+        else:
+            raise self._lose(f"there was no worker for {self.patience:g} s")
         present = [(who, i) for who in sorted(found) for i in range(found[who])]
         if set(present) != set(self.owners.values()):
             self.owners = share_out(self.owners, self.cut.count, present)
@@ -237,17 +238,16 @@ class Cluster:
 
     def _wait(self, futures: list[Future]) -> None:
         """Wait for tasks as long as there are workers, or some may come back."""
-        alone = None
+        alone = 0.0  # seconds without a worker
         while True:
             try:
                 with self.client.as_current():  # there may be other clients
                     wait(futures, timeout=LOOK)
                 return
             except TimeoutError:
-                now = time.monotonic()
-                alone = None if self._workers() else alone or now
-                if alone is not None and now > alone + self.patience:
-                    why = f"there was no worker for {self.patience:.0f} s"
+                alone = 0.0 if self._workers() else alone + LOOK
+                if alone > self.patience:
+                    why = f"there was no worker for {self.patience:g} s"
                     raise self._lose(why) from None
 
     def _supply(self, failed: list[NoAnswer]) -> None:
@@ -270,11 +270,12 @@ class Cluster:
 
     def _reconnect(self, error: BaseException) -> None:
         """Wait a little for the scheduler, if it does not answer."""
-        begun = time.monotonic()
-        while self.client.status != "running":
-            if self.client.status == "closed" or time.monotonic() > begun + RECONNECT:
-                raise self._lose(error) from None
-            time.sleep(0.1)
+        for _ in range(int(RECONNECT / PAUSE)):
+            if self.client.status in ("running", "closed"):
+                break
+            _pause()
+        if self.client.status != "running":
+            raise self._lose(error) from None
 
     def _lose(self, why: Any) -> ClusterLost:
         """The error that ends a run; operations are done in this process from now."""
@@ -473,6 +474,10 @@ class Cluster:
         if not self.lost and self.client.status == "running":
             self.client.unregister_worker_plugin(self.name)
         self.lost = "it was closed"
+
+
+def _pause() -> None:
+    threading.Event().wait(PAUSE)
 
 
 def _release(client: Client, name: str) -> None:

@@ -25,6 +25,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..util.tables import as_text, plain_table
+
 HEADER = 400  # bytes of one task beside its arrays, about
 OVERHEAD_SENT, OVERHEAD_RECEIVED = 1200, 600  # bytes of Dask's own messages about it
 
@@ -70,8 +72,6 @@ class Traffic:
         return found
 
     def __str__(self) -> str:
-        from ..util.tables import as_text, plain_table
-
         numbers = ("calls", "sent", "model", "received", "model", "between workers")
         table = plain_table("", ["operation"], numbers)
         for name, m in [*self.operations.items(), ("all", self.total)]:
