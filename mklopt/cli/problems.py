@@ -19,6 +19,7 @@ from .. import data
 from ..campaign.problems import label_kind
 from ..formulations.text import formulation_from
 from ..grams.stack import GramStack
+from ..kernels.fitted import FittedKernels
 from ..kernels.text import family_of, usual_family
 from ..problem import Problem
 from ..util.archives import read_labelled, read_labels
@@ -47,22 +48,27 @@ def problem(
     samples: int | None = None,
     seed: int = 0,
     labels: str | None = None,
+    cluster: str | None = None,
 ) -> NamedProblem:
     """The problem that these words mean; ValueError and LookupError say what is wrong.
 
     samples: take so many of them, drawn with the seed
     labels: a file with y, for a stack of kernels on disk
+    cluster: the address of a Dask scheduler, whose workers get the kernels
     """
     found = _found(given, labels)
     some = _drawn(len(found["y"]), samples, seed)
     y = found["y"][some]
     if "X" in found:
-        grams, names = _kernels_of(found["X"][some], kernels, normalize)
+        fitted = _kernels_of(found["X"][some], kernels, normalize)
+        names = fitted.names
+        grams = _on_workers(cluster, fitted) if cluster else fitted.grams()
     elif kernels is not None:
         raise ValueError("the file holds kernels K; leave out --kernels")
     else:
         grams = _given_kernels(found["K"], some)
         names = [f"kernel {m}" for m in range(grams.M)]
+        grams = _on_workers(cluster, grams) if cluster else grams
     loss = USUAL_LOSS[label_kind(y)] if loss is None else loss
     if loss == "one_class":
         y, bias = np.ones(len(y)), False
@@ -110,13 +116,20 @@ def _drawn(n: int, samples: int | None, seed: int) -> Array:
     return np.sort(np.random.default_rng(seed).permutation(n)[:samples])
 
 
-def _kernels_of(
-    X: Array, kernels: str | None, normalize: str | None
-) -> tuple[GramStack, Sequence[str]]:
+def _on_workers(address: str, given: FittedKernels | GramStack) -> GramStack:
+    """The kernels on the workers of the cluster at this address."""
+    try:
+        from ..grams.cluster import connected
+        from ..kernels.cluster import ClusterStack
+    except ImportError as error:
+        raise ValueError(str(error)) from None
+    return ClusterStack(connected(address), given)
+
+
+def _kernels_of(X: Array, kernels: str | None, normalize: str | None) -> FittedKernels:
     if kernels is None:
         family = usual_family(X, np.ones(len(X)))
     else:
         listed = [k.strip() for k in re.split(r",(?![^()]*\))", kernels)]
         family = family_of(listed, X.shape[1])
-    fitted = family.fit(X, None if normalize in (None, "none") else normalize)
-    return fitted.grams(), fitted.names
+    return family.fit(X, None if normalize in (None, "none") else normalize)

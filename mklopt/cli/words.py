@@ -66,6 +66,7 @@ PROBLEM_OPTIONS = (
     ),
     click.option("--labels", help="A file with y, for kernels in a .npy on disk."),
     click.option("--samples", type=int, help="Draw so many samples and use them."),
+    click.option("--cluster", help="Dask scheduler, such as tcp://host:8786."),
 )
 
 

@@ -117,7 +117,9 @@ class MKLEstimator(BaseEstimator):
     tol : float, default=1e-6
         The certified relative gap to stop at.
     options : dict or None, default=None
-        Other arguments of mklopt.solve, such as {"time_limit": 10}.
+        Other arguments of mklopt.solve, such as {"time_limit": 10}. "stack" is a
+        function of fitted kernels that makes their stack, such as FittedKernels.lazy or
+        lambda fitted: mklopt.ClusterStack(client, fitted).
 
     Attributes
     ----------
@@ -211,7 +213,8 @@ class MKLEstimator(BaseEstimator):
     ) -> tuple[FittedKernels | None, Problem]:
         """The kernels on the samples, and the problem with them."""
         fitted = self._fitted_kernels(sample)
-        stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else fitted.grams()
+        make = (self.options or {}).get("stack", FittedKernels.grams)
+        stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else make(fitted)
         formulation = formulation_from(self.formulation, self.p)
         C = real_number(self.C, "C", "a positive number") * sample.weight
         bias = getattr(self, "bias", False)
@@ -221,7 +224,9 @@ class MKLEstimator(BaseEstimator):
     def _solve_options(self) -> dict[str, Any]:
         if not isinstance(self.options, dict | None):
             raise ValueError(f"options = {short(self.options)}; give a dict, or None")
-        return {"solver": self.solver, "tol": self.tol, **(self.options or {})}
+        found = {"solver": self.solver, "tol": self.tol, **(self.options or {})}
+        found.pop("stack", None)
+        return found
 
     # ---- after solving --------------------------------------------------------------
 
