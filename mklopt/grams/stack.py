@@ -181,6 +181,22 @@ class GramStack:
             return None
         return [_frozen(self._store.factor(m)) for m in self._index]
 
+    def features(self, A: Array) -> Array:
+        """(R, k): L_mᵀA of all kernels, one below the other; of factors alone.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+
+        Returns
+        -------
+        array (R, k)
+        """
+        if self.storage != "factors" or self._whole is not None:
+            raise ValueError("features need a whole stack of factors")
+        self._touch()
+        return np.asarray(self._store.project(np.asarray(A, float).reshape(self.n, -1)))
+
     @property
     def passes(self) -> float:
         """Passes so far, of this stack and of all its subsets together."""
@@ -697,6 +713,15 @@ def filled_stack(
     stack = _made(store, np.arange(M), np.zeros(M), "")
     stack._measure()
     return stack
+
+
+def factor_stack(F: Array, ends: Array) -> GramStack:
+    """A stack of the factors F[:, ends[m]:ends[m + 1]], without a copy.
+
+    They have to be finite numbers, float64 or float32; F must not be written again.
+    """
+    M = len(ends) - 1
+    return _made(Factors(F, ends), np.arange(M), np.zeros(M), "factors")
 
 
 def _check_kind(storage: Any, dtype: Any) -> None:

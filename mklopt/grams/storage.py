@@ -28,6 +28,7 @@ from . import loops
 from .loops import CHUNK, COLUMNS, ROWS, TOGETHER
 
 Array = np.ndarray
+PROJECTED = 1024  # rows of factors that are multiplied at a time
 REMEMBERED = 4  # results of each operation that a stack keeps
 _kept = threading.local()
 
@@ -183,12 +184,23 @@ class Triangles:
 class Factors:
     """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
 
-    storage, remembered, dtype = "factors", REMEMBERED, np.dtype(float)
+    storage, remembered = "factors", REMEMBERED
 
-    def __init__(self, factors: Sequence[Array]):
-        self.F = np.ascontiguousarray(np.hstack(factors))
-        self.ends = np.cumsum([0, *(L.shape[1] for L in factors)])
-        self.n = len(self.F)
+    def __init__(self, factors: Sequence[Array], ends: Array | None = None):
+        """Of one factor per kernel, or of all of them side by side with their ends."""
+        if ends is None:
+            ends = np.cumsum([0, *(L.shape[1] for L in factors)])
+            factors = np.hstack(factors)
+        self.F, self.ends = np.ascontiguousarray(factors), ends
+        self.n, self.dtype = len(self.F), self.F.dtype
+
+    def project(self, A: Array) -> Array:
+        """(R, k): FᵀA for an (n, k) matrix A, in float64, by blocks of rows."""
+        total = np.zeros((self.F.shape[1], A.shape[1]))
+        for i in range(0, self.n, PROJECTED):
+            part = self.F[i : i + PROJECTED].astype(float, copy=False)
+            total += part.T @ A[i : i + PROJECTED]
+        return total
 
     @property
     def cost(self) -> float:
