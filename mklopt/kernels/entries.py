@@ -110,13 +110,17 @@ class Entries:
         for e, m in enumerate(numbers):
             rule = self.kernels[m].rule
             if isinstance(rule, Gaussian):
-                factors[e] = 1.0 / rule.divisor(self.means[m])
+                factors[e] = -1.0 / self.scale(m)
             elif isinstance(rule, Power):
                 degrees[e], factors[e] = rule.degree, rule.offset
         first = self.kernels[numbers[0]]
         own = isinstance(first.rule, Function)
         kind = "function" if own else str(first.rule.shared)
         return Group(numbers, first, kind, degrees, factors)
+
+    def scale(self, m: int) -> float:
+        """The scale of a Gaussian, 2σ²; 1 where all points coincide."""
+        return float(self.kernels[m].rule.scale or self.means[m] or 1.0)
 
     # ---- squares, roots and traces ------------------------------------------------
 
@@ -154,11 +158,10 @@ class Entries:
         kernel = self.kernels[m]
         return self.fitted.blocks[kernel.view][:, kernel.columns]
 
-    def root_squares(self, m: int, blocks: Blocks | None = None) -> Array:
-        """Upper bounds of √k_m(x, x) of normalized kernels, at training points."""
-        blocks = self.fitted.blocks if blocks is None else blocks
+    def root_squares(self, m: int, rows: Any = slice(None)) -> Array:
+        """Upper bounds of √k_m(x, x) of the normalized kernel, at training points."""
         kernel = self.kernels[m]
-        A = blocks[kernel.view][:, kernel.columns]
+        A = self.fitted.blocks[kernel.view][rows][:, kernel.columns]
         rule, d = kernel.rule, A.shape[1]
         if isinstance(rule, Gaussian):
             found = np.ones(len(A))
@@ -192,6 +195,18 @@ class Entries:
         for m in group.numbers:
             yield self.kernels[m].rule(t, self.means[m])
 
+    def combined(self, theta: Array, which: Array) -> Array:
+        """Σ θ_m K_m between some training points, normalized, by this thread alone."""
+        total = np.zeros((len(which), len(which)))
+        for group in self.groups:
+            A = group.points(self.fitted.blocks, which)
+            for m, K in zip(group.numbers, self.block(group, A, A)):
+                if theta[m] > 0:
+                    roots = self.roots(m, A)
+                    K = K if roots is None else K / np.outer(roots, roots)
+                    total += (theta[m] / self.traces[m]) * K
+        return total
+
     def sweep(self, group: Group, A: Array, Z: Array, C: Array) -> Array:
         """Σ_j k_m(a_i, z_j) C[e, k, j] for the kernels of a group: (r, kernels, k).
 
@@ -206,6 +221,58 @@ class Entries:
         how = (group.apart, group.degrees, group.factors, C)
         work = len(A) * Z.shape[1] * (len(Z) + 8 * len(group.numbers))
         spread(fill_sweep, A, Z, *how, out, count=len(A), work=work, unit=ROWS)
+        return out
+
+
+class Products:
+    """(Σ_j K_m(x, x_j) c_mj)_m for training points x_j, at any points x.
+
+    which: the training points x_j; coefficients: (c, k), or (M, c, k), one per kernel
+
+    Guarantee. What `at` returns differs from the true sums by at most
+    r_m(x) · spread[m, k], with r_m the bounds of Entries.root_squares.
+    """
+
+    def __init__(self, entries: Entries, which: Array, coefficients: Array):
+        self.entries, self.which = entries, which
+        self.coefficients = coefficients
+        self.k = coefficients.shape[-1]
+        blocks = entries.fitted.blocks
+        self.parts = []
+        for group in entries.groups:
+            A = group.points(blocks, which)
+            C = np.empty((len(group.numbers), self.k, len(which)))
+            for e, m in enumerate(group.numbers):
+                own = coefficients if coefficients.ndim == 2 else coefficients[m]
+                roots = entries.roots(m, A)
+                C[e] = own.T if roots is None else own.T / roots
+            self.parts.append((group, np.ascontiguousarray(A.T), C))
+
+    def at(self, rows: Any, blocks: Blocks | None = None) -> Array:
+        """(M, r, k): the sums at some training points, or rows of other blocks."""
+        entries = self.entries
+        blocks, out = entries.fitted.blocks if blocks is None else blocks, None
+        for group, Z, C in self.parts:
+            A = group.points(blocks, rows)
+            found = entries.sweep(group, A, Z, C)
+            out = np.empty((entries.M, len(A), self.k)) if out is None else out
+            for e, m in enumerate(group.numbers):
+                roots = entries.roots(m, A)
+                out[m] = found[:, e] if roots is None else found[:, e] / roots[:, None]
+                out[m] /= entries.traces[m]
+        assert out is not None
+        return out
+
+    @property
+    def spread(self) -> Array:
+        """(M, k): the error of a sum is at most r_m(x) times this."""
+        entries, out = self.entries, np.empty((self.entries.M, self.k))
+        for m in range(entries.M):
+            own = self.coefficients
+            own = np.abs(own if own.ndim == 2 else own[m])
+            sums = entries.root_squares(m, self.which) @ own + TINY
+            relative = entries.error(m) + gamma(chain(len(self.which)) + 8)
+            out[m] = relative * sums * (1 + 1e-6) + TINY
         return out
 
 

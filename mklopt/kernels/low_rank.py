@@ -427,9 +427,8 @@ class LowRankKernels:
                 "of it; take kernels.nystroem"
             )
         rng = np.random.default_rng([self.way.seed, m])
-        scale = -rule.divisor(self.entries.means[m])  # 2σ²
-        shape = (d, self.way.rank // 2)
-        return Fourier(rng.standard_normal(shape) * math.sqrt(2.0 / scale))
+        shape, sigma = (d, self.way.rank // 2), math.sqrt(self.entries.scale(m) / 2)
+        return Fourier(rng.standard_normal(shape) / sigma)
 
     def _nystroem(self, group: Group, left: list[int], maps: dict[int, Map]) -> None:
         which = self.landmarks
