@@ -186,11 +186,11 @@ class Factors:
 
     storage, remembered = "factors", REMEMBERED
 
-    def __init__(self, factors: Sequence[Array], ends: Array | None = None):
+    def __init__(self, factors: Sequence[Array] | Array, ends: Array | None = None):
         """Of one factor per kernel, or of all of them side by side with their ends."""
         if ends is None:
             ends = np.cumsum([0, *(L.shape[1] for L in factors)])
-            factors = np.hstack(factors)
+            factors = np.hstack(list(factors))
         self.F, self.ends = np.ascontiguousarray(factors), ends
         self.n, self.dtype = len(self.F), self.F.dtype
 

@@ -23,7 +23,7 @@ Sums over j have the error γ_chain Σ_j |k| |c_mj| (Higham 2002, chapter 3, any
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from ..util.exponential import INNER, exp
 from ..util.rounding import TINY, U, gamma
 from ..util.threads import spread
 from .building import BY_SQUARES
-from .fitted import Blocks, FittedKernels
+from .fitted import Blocks, FittedKernels, rows_of
 from .functions import Function, Gaussian, Kernel, Power
 from .pairwise import fill_pairs, pairs
 
@@ -77,26 +77,51 @@ class Entries:
     `normalize` may have "unit_trace" and "spherical": others need whole matrices.
     """
 
-    def __init__(self, fitted: FittedKernels):
-        if wrong := set(fitted.normalize) - BY_SQUARES:
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        blocks: Blocks,
+        normalize: tuple[str, ...],
+        learned: tuple[list[float], Array] | None = None,
+    ):
+        """learned: means and traces, where the blocks are not all training points."""
+        if wrong := set(normalize) - BY_SQUARES:
             raise ValueError(
                 f"normalize = {', '.join(sorted(wrong))} needs whole kernel matrices; "
                 f"choose {' or '.join(sorted(BY_SQUARES))} here"
             )
-        self.fitted, self.M, self.n = fitted, fitted.M, fitted.n
-        kernels = [fitted.kernels[m] for m in range(fitted.M)]
         if any(getattr(kernel.rule, "given", False) for kernel in kernels):
             raise ValueError("kernels of given distances have no points; fit a family")
-        self.means = [self._mean(kernel) for kernel in kernels]
-        self.kernels = kernels
-        self.spherical = "spherical" in fitted.normalize
+        self.kernels, self.blocks, self.normalize = list(kernels), blocks, normalize
+        self.M, self.n = len(self.kernels), rows_of(blocks)
+        self.spherical = "spherical" in normalize
+        self.means = learned[0] if learned else [self._mean(k) for k in self.kernels]
         self.groups = self._groups()
-        self.traces = np.ones(self.M)
-        if "unit_trace" in fitted.normalize:
+        if learned:
+            self.traces = learned[1]
+        elif "unit_trace" in normalize:
             self.traces = np.array([self._trace(m) for m in range(self.M)])
+        else:
+            self.traces = np.ones(self.M)
+
+    @classmethod
+    def of(cls, fitted: FittedKernels) -> Entries:
+        """The kernels of a fitted family on its training points."""
+        kernels = [fitted.kernels[m] for m in range(fitted.M)]
+        return cls(kernels, fitted.blocks, fitted.normalize)
+
+    def part(self, index: Array, blocks: Blocks) -> Entries:
+        """Some of the kernels, as they are here, with other points x_j."""
+        learned = ([self.means[m] for m in index], self.traces[index])
+        kernels = [self.kernels[m] for m in index]
+        return Entries(kernels, blocks, self.normalize, learned)
+
+    def who(self, m: int) -> str:
+        """Number and name of a kernel, as messages begin."""
+        return f"kernel {m}, {self.kernels[m].name},"
 
     def _mean(self, kernel: Kernel) -> float:
-        X = self.fitted.blocks[kernel.view][:, kernel.columns]
+        X = self.blocks[kernel.view][:, kernel.columns]
         return kernel.rule.mean(X)
 
     def _groups(self) -> list[Group]:
@@ -137,7 +162,7 @@ class Entries:
         found = self.squares(m, A)
         if np.any(found <= 0):
             raise ValueError(
-                f"{self.fitted.who(m)} is zero at a point, so it has no place on the "
+                f"{self.who(m)} is zero at a point, so it has no place on the "
                 "sphere; drop the point, or choose unit_trace"
             )
         return np.asarray(np.sqrt(found))
@@ -148,20 +173,19 @@ class Entries:
         found = float(np.sum(self.squares(m, self.points(m))))
         if not 0 < found < np.inf:
             raise ValueError(
-                f"{self.fitted.who(m)} has the trace {found:g}; drop it, or rescale "
-                "the data"
+                f"{self.who(m)} has the trace {found:g}; drop it, or rescale the data"
             )
         return found
 
     def points(self, m: int) -> Array:
         """The features of kernel m at all training points."""
         kernel = self.kernels[m]
-        return self.fitted.blocks[kernel.view][:, kernel.columns]
+        return self.blocks[kernel.view][:, kernel.columns]
 
     def root_squares(self, m: int, rows: Any = slice(None)) -> Array:
         """Upper bounds of √k_m(x, x) of the normalized kernel, at training points."""
         kernel = self.kernels[m]
-        A = self.fitted.blocks[kernel.view][rows][:, kernel.columns]
+        A = self.blocks[kernel.view][rows][:, kernel.columns]
         rule, d = kernel.rule, A.shape[1]
         if isinstance(rule, Gaussian):
             found = np.ones(len(A))
@@ -177,7 +201,7 @@ class Entries:
     def error(self, m: int) -> float:
         """ε_m: |computed − true| ≤ ε_m r(x) r(z) for entries of the raw kernel."""
         kernel = self.kernels[m]
-        d = self.fitted.blocks[kernel.view][:1, kernel.columns].shape[1]
+        d = self.blocks[kernel.view][:1, kernel.columns].shape[1]
         if isinstance(kernel.rule, Gaussian):
             return gamma(d + 6) * math.exp(-1) * (1 + 1e-6) + 4 * U
         if isinstance(kernel.rule, Power):
@@ -199,7 +223,7 @@ class Entries:
         """Σ θ_m K_m between some training points, normalized, by this thread alone."""
         total = np.zeros((len(which), len(which)))
         for group in self.groups:
-            A = group.points(self.fitted.blocks, which)
+            A = group.points(self.blocks, which)
             for m, K in zip(group.numbers, self.block(group, A, A)):
                 if theta[m] > 0:
                     roots = self.roots(m, A)
@@ -237,7 +261,7 @@ class Products:
         self.entries, self.which = entries, which
         self.coefficients = coefficients
         self.k = coefficients.shape[-1]
-        blocks = entries.fitted.blocks
+        blocks = entries.blocks
         self.parts = []
         for group in entries.groups:
             A = group.points(blocks, which)
@@ -251,7 +275,7 @@ class Products:
     def at(self, rows: Any, blocks: Blocks | None = None) -> Array:
         """(M, r, k): the sums at some training points, or rows of other blocks."""
         entries = self.entries
-        blocks, out = entries.fitted.blocks if blocks is None else blocks, None
+        blocks, out = entries.blocks if blocks is None else blocks, None
         for group, Z, C in self.parts:
             A = group.points(blocks, rows)
             found = entries.sweep(group, A, Z, C)

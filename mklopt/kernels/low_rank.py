@@ -365,14 +365,16 @@ class LowRankKernels:
     """
 
     def __init__(self, way: LowRankFamily, exact: FittedKernels):
-        self.way, self.exact = way, exact
-        self.names, self.M, self.n = exact.names, exact.M, exact.n
-        self.entries = Entries(exact)
+        self.way = way
+        self._exact: FittedKernels | None = exact
+        self.names, self.n = list(exact.names), exact.n
+        self.entries = Entries.of(exact)
         with blas_alone():
             self.maps = self._maps()
-        self._ends()
+        self._count()
 
-    def _ends(self) -> None:
+    def _count(self) -> None:
+        self.M = len(self.maps)
         self.ranks = np.array([one.rank for one in self.maps])
         self.ends = np.cumsum([0, *self.ranks])
         self.R = int(self.ends[-1])
@@ -393,6 +395,13 @@ class LowRankKernels:
             lines.append(f"  {name}: {self.ranks[m]} features, {what}")
         return "\n".join(lines)
 
+    @property
+    def exact(self) -> FittedKernels:
+        """The kernels that are approximated, on the training points."""
+        if self._exact is None:
+            raise ValueError("these features are for new points alone (compact)")
+        return self._exact
+
     # ---- how features are made -----------------------------------------------------
 
     def _maps(self) -> list[Map]:
@@ -406,10 +415,10 @@ class LowRankKernels:
                     maps[m] = self._fourier(m)
             elif left:
                 raise ValueError(
-                    f"{self.exact.who(left[0])} has no explicit features, or more than "
-                    f"{MOST_MONOMIALS}; take kernels.nystroem"
+                    f"{self.entries.who(left[0])} has no explicit features, or more "
+                    f"than {MOST_MONOMIALS}; take kernels.nystroem"
                 )
-        return [maps[m] for m in range(self.M)]
+        return [maps[m] for m in range(len(maps))]
 
     def _explicit(self, m: int, maps: dict[int, Map]) -> bool:
         """Give kernel m its monomials, if these are few enough."""
@@ -423,8 +432,8 @@ class LowRankKernels:
         rule, d = self.entries.kernels[m].rule, self.entries.points(m).shape[1]
         if not isinstance(rule, Gaussian):
             raise ValueError(
-                f"{self.exact.who(m)} is not Gaussian, so there are no random features "
-                "of it; take kernels.nystroem"
+                f"{self.entries.who(m)} is not Gaussian, so it has no random features; "
+                "take kernels.nystroem"
             )
         rng = np.random.default_rng([self.way.seed, m])
         shape, sigma = (d, self.way.rank // 2), math.sqrt(self.entries.scale(m) / 2)
@@ -432,7 +441,7 @@ class LowRankKernels:
 
     def _nystroem(self, group: Group, left: list[int], maps: dict[int, Map]) -> None:
         which = self.landmarks
-        Z = group.points(self.exact.blocks, which)
+        Z = group.points(self.entries.blocks, which)
         for m, K in zip(group.numbers, self.entries.block(group, Z, Z)):
             if m in left:
                 maps[m] = Landmarks(which, self._whitening(m, K))
@@ -440,11 +449,11 @@ class LowRankKernels:
     def _whitening(self, m: int, K: Array) -> Array:
         """W with W Wᵀ the pseudo-inverse of K_ll, without its smallest eigenvalues."""
         if not np.all(np.isfinite(K)):
-            raise ValueError(f"{self.exact.who(m)} is not finite; rescale the data")
+            raise ValueError(f"{self.entries.who(m)} is not finite; rescale the data")
         values, V = np.linalg.eigh(0.5 * (K + K.T))
         kept = values > CUTOFF * values[-1]
         if not np.any(kept):
-            raise ValueError(f"{self.exact.who(m)} is zero at all landmarks; drop it")
+            raise ValueError(f"{self.entries.who(m)} is zero at all landmarks; drop it")
         return np.ascontiguousarray(V[:, kept] / np.sqrt(values[kept]))
 
     @cached_property
@@ -499,7 +508,7 @@ class LowRankKernels:
             If X_new has other views or columns than the training points.
         """
         blocks = blocks_of(dense(X_new), "X_new")
-        if (given := sizes_of(blocks)) != (known := sizes_of(self.exact.blocks)):
+        if (given := sizes_of(blocks)) != (known := sizes_of(self.entries.blocks)):
             raise ValueError(
                 f"X_new has columns {list(given.values())} in its views {list(given)}; "
                 f"the training data have {list(known.values())} in {list(known)}"
@@ -559,15 +568,44 @@ class LowRankKernels:
         -------
         LowRankKernels
         """
-        found = LowRankKernels.__new__(LowRankKernels)
-        found.way, found.exact = self.way, self.exact.subset(active)
-        found.names, found.M, found.n = found.exact.names, found.exact.M, self.n
-        found.entries = Entries(found.exact)
         index = np.arange(self.M)[np.atleast_1d(active)]
-        found.entries.means = [self.entries.means[m] for m in index]
-        found.entries.traces = self.entries.traces[index]
-        found.maps = [self.maps[m] for m in index]
-        found._ends()
+        return self._part(
+            index, self.entries.blocks, self.maps, self.exact.subset(index)
+        )
+
+    def compact(self, active: Any = slice(None)) -> LowRankKernels:
+        """Some of the kernels for new points: of the training points only landmarks.
+
+        Parameters
+        ----------
+        active : array of int, or of bool (M,)
+            The numbers of the kernels, or a mask; all of them by default.
+
+        Returns
+        -------
+        LowRankKernels
+            With `cross_features` and `cross_blocks`; it has no grams.
+        """
+        near = any(isinstance(one, Landmarks) for one in self.maps)
+        rows = self.landmarks if near else np.arange(1)
+        blocks = {view: block[rows] for view, block in self.entries.blocks.items()}
+        place = np.arange(len(rows))
+        maps = [m._replace(which=place) if isinstance(m, Landmarks) else m
+                for m in self.maps]  # fmt: skip
+        index = np.atleast_1d(np.arange(self.M)[active])
+        return self._part(index, blocks, maps, None)
+
+    def _part(
+        self, index: Array, blocks: Blocks, maps: list[Map], exact: Any
+    ) -> LowRankKernels:
+        found = LowRankKernels.__new__(LowRankKernels)
+        found.way, found.n, found._exact = self.way, rows_of(blocks), exact
+        found.entries = self.entries.part(index, blocks)
+        found.names = [self.names[m] for m in index]
+        found.maps = [maps[m] for m in index]
+        if any(isinstance(one, Landmarks) for one in maps):
+            found.landmarks = next(m.which for m in maps if isinstance(m, Landmarks))
+        found._count()
         return found
 
     def _filled(self, blocks: Blocks | None, dtype: Any) -> tuple[Array, Array]:
@@ -576,7 +614,7 @@ class LowRankKernels:
         Without blocks: of the training points, and only the sums.
         """
         check_choice(np.dtype(dtype).name, "dtype", ("float64", "float32"))
-        points = self.exact.blocks if blocks is None else blocks
+        points = self.entries.blocks if blocks is None else blocks
         n = rows_of(points)
         F = np.empty((0 if blocks is None else n, self.R), np.dtype(dtype))
         squares = np.zeros((-(-n // BLOCK), self.M))
@@ -627,7 +665,7 @@ class LowRankKernels:
         which = next((one.which for one in maps if isinstance(one, Landmarks)), None)
         if which is None:
             return A[:, :0]
-        Z = group.points(self.exact.blocks, which)
+        Z = group.points(self.entries.blocks, which)
         if group.kind == "function":
             return group.base(A, Z)
         t = np.empty((len(A), len(Z)))
@@ -650,7 +688,7 @@ class LowRankKernels:
         """
         one = self.maps[m]
         if not isinstance(one, Landmarks):
-            raise ValueError(f"{self.exact.who(m)} has no landmarks")
+            raise ValueError(f"{self.entries.who(m)} has no landmarks")
         beta = one.W @ w
         A = self.entries.points(m)[one.which]
         roots = self.entries.roots(m, A)

@@ -35,7 +35,9 @@ class Pace:
     def left(self) -> float:
         """Seconds left at the speed so far; infinite before the first step."""
         fresh = self.done - self.begun
-        return self.seconds * (self.total - self.done) / fresh if fresh else float("inf")
+        return (
+            self.seconds * (self.total - self.done) / fresh if fresh else float("inf")
+        )
 
     def step(self, amount: float) -> None:
         """So much more is done."""

@@ -144,7 +144,9 @@ class Result:
             raise ValueError("only problems with factors have coefficients of features")
         ranks = [L.shape[1] for L in factors]
         if found.weights is not None:
-            return np.repeat(found.weights, ranks)[:, None] * grams.features(found.alpha)
+            return np.repeat(found.weights, ranks)[:, None] * grams.features(
+                found.alpha
+            )
         B = found.expansion.reshape(grams.M, grams.n, -1)
         parts = [grams.features(part) for part in B]
         ends = np.cumsum([0, *ranks])

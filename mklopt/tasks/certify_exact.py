@@ -3,7 +3,7 @@
 Problem. A result was computed with features φ_m, and its certificate bounds the optimum
 of that approximated problem. Here f* is the optimum with the kernels k_m themselves:
 
-    lower    the dual value of the result's α with ‖α‖²_{K_m} = Σ_ij α_iα_j k_m(x_i, x_j)
+    lower    the dual value of the result's α with ‖α‖² = Σ_ij α_iα_j k_m(x_i, x_j)
     upper    the primal value of the better of two points, with the best bias:
                sweep      w_m = θ_m Σ_i α_i ψ_m(x_i), weights θ corrected for K_mα
                landmarks  w_m = Σ_l β_ml ψ_m(landmark l), Nyström features alone; other

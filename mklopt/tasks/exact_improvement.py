@@ -79,9 +79,7 @@ def _block_step(
     return change if np.any(change) else None
 
 
-def violators(
-    dual: Quadratic, bias: bool, alpha: Array, g: Array, size: int
-) -> Array:
+def violators(dual: Quadratic, bias: bool, alpha: Array, g: Array, size: int) -> Array:
     """The coordinates that violate optimality most: half of them rise, half fall."""
     up = -(g + np.where(alpha >= 0, dual.kink, -dual.kink))
     down = g + np.where(alpha > 0, dual.kink, -dual.kink)

@@ -118,15 +118,15 @@ class Sweep:
         for group in entries.groups:
             columns = group.kernel.columns
             some = list(columns) if isinstance(columns, tuple) else "all"
-            said = [list(group.numbers), group.kind, str(group.kernel.view), some]
+            said: list = [list(group.numbers), group.kind, str(group.kernel.view), some]
             said += [entries.spherical, entries.traces[list(group.numbers)].tolist()]
             h.update(json.dumps(said).encode())
             h.update(group.degrees.astype("<i8").tobytes())
             h.update(group.factors.astype("<f8").tobytes())
-        for block in entries.fitted.blocks.values():
-            h.update(np.ascontiguousarray(block, "<f8"))
+        for block in entries.blocks.values():
+            h.update(np.ascontiguousarray(block, "<f8").data)
         h.update(self.products.which.astype("<i8").tobytes())
-        h.update(np.ascontiguousarray(self.products.coefficients, "<f8"))
+        h.update(np.ascontiguousarray(self.products.coefficients, "<f8").data)
         return h.hexdigest()
 
 
