@@ -2,13 +2,14 @@
 
 At weights θ the dual of the SVM with K(θ) = Σθ_mK_m is improved block by block:
 
-    B    the coordinates that violate optimality most, BLOCK of them
+    B    the coordinates that violate optimality most, BLOCK or n/FEWEST of them
     α_B  solved with K(θ)_BB by SMO (solvers/machines/smo.py), all others fixed
     K_mα updated at all points with the columns B of every kernel; then θ follows: the
          weights that majorize Ω at u_m = θ_m‖α‖_{K_m}
 
-A pass is n/BLOCK such steps: every kernel entry is computed about once. Nothing of
-size n² is stored. Losses with a quadratic dual (hinge, squared, ε-insensitive, …).
+A pass is as many steps as blocks fill n: every kernel entry is computed about once.
+Nothing of size n² is stored. Losses with a quadratic dual (hinge, squared,
+ε-insensitive, …) have such passes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .exact_values import Images
 
 Array = np.ndarray
 BLOCK = 2000  # coordinates of a step
+FEWEST = 4  # steps of a pass
 MOVES = 30  # of SMO, times BLOCK
 ACCURACY = 0.02  # a block is solved to this share of its gap
 
@@ -32,8 +34,9 @@ def improved(
 ) -> tuple[Array, Array]:
     """α and θ after one pass; `images` are those of the new α, which is feasible."""
     dual, given = quadratic_dual(problem), alpha
-    alpha, size = alpha.copy(), min(BLOCK, len(alpha))
-    for _ in range(-(-len(alpha) // size)):
+    alpha, n = alpha.copy(), len(alpha)
+    size = min(BLOCK, max(n // FEWEST, 2))
+    for _ in range(-(-n // size)):
         theta = _followed(problem, alpha, theta, images)
         f = np.tensordot(theta, images.values, axes=1)[:, 0]
         g = f + dual.ridge * alpha - dual.linear
