@@ -28,7 +28,7 @@ from . import loops
 from .loops import CHUNK, COLUMNS, ROWS, TOGETHER
 
 Array = np.ndarray
-PROJECTED = 1024  # rows of factors that are multiplied at a time
+FOLDED = 1024  # rows of factors that are multiplied at a time
 REMEMBERED = 4  # results of each operation that a stack keeps
 _kept = threading.local()
 
@@ -186,20 +186,26 @@ class Factors:
 
     storage, remembered = "factors", REMEMBERED
 
-    def __init__(self, factors: Sequence[Array] | Array, ends: Array | None = None):
-        """Of one factor per kernel, or of all of them side by side with their ends."""
-        if ends is None:
-            ends = np.cumsum([0, *(L.shape[1] for L in factors)])
+    def __init__(self, factors: Sequence[Array] | Array, ranks: Array | None = None):
+        """Factors, which are copied, or one (n, R) array with their ranks."""
+        if ranks is None:
+            ranks = np.array([L.shape[1] for L in factors])
             factors = np.hstack(list(factors))
-        self.F, self.ends = np.ascontiguousarray(factors), ends
+        self.F = np.ascontiguousarray(factors)
+        self.ends = np.cumsum([0, *ranks])
         self.n, self.dtype = len(self.F), self.F.dtype
 
-    def project(self, A: Array) -> Array:
-        """(R, k): FᵀA for an (n, k) matrix A, in float64, by blocks of rows."""
-        total = np.zeros((self.F.shape[1], A.shape[1]))
-        for i in range(0, self.n, PROJECTED):
-            part = self.F[i : i + PROJECTED].astype(float, copy=False)
-            total += part.T @ A[i : i + PROJECTED]
+    def ranks(self, index: Array) -> Array:
+        """The numbers of columns r_m."""
+        return np.diff(self.ends)[index]
+
+    def fold(self, index: Array, A: Array) -> Array:
+        """(R, k): L_mᵀA for an (n, k) matrix A, in float64, by blocks of rows."""
+        columns, owner = self._columns(index)
+        total = np.zeros((len(owner), A.shape[1]))
+        for i in range(0, self.n, FOLDED):
+            part = self.F[i : i + FOLDED, columns].astype(float, copy=False)
+            total += part.T @ A[i : i + FOLDED]
         return total
 
     @property

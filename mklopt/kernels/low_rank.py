@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..grams.stack import GramStack, factor_stack
+from ..grams.stack import GramStack
 from ..util.checks import check_choice, check_whole, short
 from ..util.compiled import compiled
 from ..util.threads import blas_alone, spread
@@ -487,7 +487,7 @@ class LowRankKernels:
         """
         F, squares = self._filled(self.exact.blocks, dtype)
         self._kept_trace = squares.sum(axis=0)
-        return factor_stack(F, self.ends)
+        return GramStack.from_factors(F, ranks=self.ranks.tolist(), dtype=F.dtype)
 
     def cross_features(self, X_new: Any) -> Array:
         """The features of new points, for Result.decision.

@@ -139,20 +139,17 @@ class Result:
         For problems with factors alone: w_m = L_mᵀB_m for the coefficients B_m.
         """
         grams, found = self.problem.grams, self.certificate
-        factors = grams.factors
-        if factors is None:
+        if grams.storage != "factors":
             raise ValueError("only problems with factors have coefficients of features")
-        ranks = [L.shape[1] for L in factors]
+        w = getattr(found, "features", None)
+        if w is not None:
+            return np.asarray(w.reshape(len(w), -1))
         if found.weights is not None:
-            return np.repeat(found.weights, ranks)[:, None] * grams.features(
-                found.alpha
-            )
+            folded = grams.fold(found.alpha.reshape(grams.n, -1))
+            return np.repeat(found.weights, grams.ranks)[:, None] * folded
         B = found.expansion.reshape(grams.M, grams.n, -1)
-        parts = [grams.features(part) for part in B]
-        ends = np.cumsum([0, *ranks])
-        return np.concatenate(
-            [part[i:j] for part, i, j in zip(parts, ends[:-1], ends[1:])]
-        )
+        each = [grams.subset(np.array([m])) for m in range(grams.M)]
+        return np.concatenate([one.fold(part) for one, part in zip(each, B)])
 
     def _of_features(self, F: Array) -> Array:
         """Predictions from features of test points: no product with training points."""
