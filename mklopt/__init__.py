@@ -26,6 +26,7 @@ _HOME = {  # public names, and the module that each lives in
     "StructuredProblem": "structured.problem",
     "Trace": "run.trace",
     "certify": "certificates.certificate",
+    "certify_exact": "tasks.certify_exact",
     "check_formulation": "judge.inspection",
     "check_solver": "judge.exam.exam",
     "estimate": "tasks.estimate",

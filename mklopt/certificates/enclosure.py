@@ -220,3 +220,36 @@ def _loss_rounding(loss: Loss, values: Array, size: Array) -> Array:
 def _absolute_error(formulation: Formulation) -> float:
     """What is added to the relative error of Ω and Ω*: the tolerance of a solver."""
     return 0.0 if formulation.exact else DERIVED
+
+
+# ---- bounds from products that were computed elsewhere -------------------------------
+
+
+class _Given(NamedTuple):
+    """Predictions with a bound of their error, and upper bounds of ‖w_m‖."""
+
+    f: Array  # (n, k), with the bias
+    error: Array
+    u: Array
+
+    def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
+        return self.f, self.error, self.u
+
+
+def lower_bound(problem: Problem, alpha: Array, v: Array, shrink: float) -> float:
+    """A lower bound of f* in exact arithmetic.
+
+    alpha is exactly feasible, v are upper bounds of its norms; the point is shrink·α.
+    """
+    with np.errstate(all="ignore"):
+        return _lower(problem, alpha, v, shrink)[0]
+
+
+def upper_bound(problem: Problem, f: Array, error: Array, u: Array) -> float:
+    """An upper bound of f* in exact arithmetic.
+
+    f: (n, k) predictions with their bias, off by at most `error`; u: upper bounds of
+    ‖w_m‖
+    """
+    with np.errstate(all="ignore"):
+        return _upper(problem, _Given(f, error, u), 0.0)[0]  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -217,7 +218,8 @@ def load(name: str, **options: Any) -> Dataset:
     name : str
         One of `names()`.
     **options
-        Of a set that is drawn at random, such as n and seed.
+        Of a set that is drawn at random, such as n and seed. part="test": the test
+        samples of a set with an official split, such as mnist and a9a.
 
     Returns
     -------
@@ -241,7 +243,9 @@ def load(name: str, **options: Any) -> Dataset:
         near = difflib.get_close_matches(name.lower(), names(), 3, 0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else "see data.names()"
         raise DataNotFound(f"no data set is called {name!r}; {hint}")
-    make: Callable[..., Dataset] = _GENERATORS.get(name, lambda: _stored(name))
+    split = name in _TABLES and _TABLES[name].test  # it has an official split
+    stored: Callable = partial(_stored, name) if split else lambda: _stored(name)
+    make: Callable[..., Dataset] = _GENERATORS.get(name, stored)
     takes = list(inspect.signature(make).parameters)
     if not set(options) <= set(takes):
         wrong, may = sorted(set(options) - set(takes)), ", ".join(takes) or "nothing"
@@ -352,6 +356,17 @@ _FILES = {  # of those that are plain text, by loader
 }
 _DIGITS = tuple("0123456789")
 _MFEAT = {"fou": 14, "fac": 12, "kar": 16, "pix": 20, "zer": 22, "mor": 18}
+_OTHERWISE = "only in another form"
+_IDA = {  # Rätsch's benchmark, all samples of each set
+    "banana": (5300, 2),
+    "breast-cancer": (277, 9),
+    "flare-solar": (1066, 9),
+    "german": (1000, 20),
+    "ringnorm": (7400, 20),
+    "splice": (3175, 60),
+    "titanic": (2201, 3),
+    "twonorm": (7400, 20),
+}
 _TABLES = {
     "liver": Table((345, 6), ("2", "1"), {"": 8}, target="selector"),
     "pima": Table((768, 8), ("tested_negative", "tested_positive"), {"": 37}),
@@ -366,15 +381,32 @@ _TABLES = {
     "german": Table((1000, 24), ("1", "2"), not_there="only with 20 attributes"),
     "a1a": Table((1605, 123), ("-1", "1"), not_there="only as the larger adult set"),
     "mnist5k": Table((5000, 784), _DIGITS, not_there="only as all of MNIST"),
+    # In the order and with the values of their sources; OpenML has other versions.
+    "covtype": Table((581012, 54), _DIGITS[:7], not_there=_OTHERWISE),
+    "mnist": Table((60000, 784), _DIGITS, not_there=_OTHERWISE, test=10000),
+    "a8a": Table((22696, 123), ("-1", "1"), not_there=_OTHERWISE),
+    "a9a": Table((32561, 123), ("-1", "1"), not_there=_OTHERWISE, test=16281),
+    "w7a": Table((24692, 300), ("-1", "1"), not_there=_OTHERWISE, test=25057),
+    "w8a": Table((49749, 300), ("-1", "1"), not_there=_OTHERWISE),
+    "poker": Table((25010, 10), _DIGITS, not_there=_OTHERWISE),
+    "leukemia": Table((38, 7129), ("-1", "1"), not_there=_OTHERWISE, test=34),
+    "australian": Table((690, 14), ("-1", "1"), not_there=_OTHERWISE),
+    "heart": Table((270, 13), ("-1", "1"), not_there=_OTHERWISE),
+    "pendigits-split": Table((7494, 16), _DIGITS, not_there=_OTHERWISE, test=3498),
+    **{
+        f"ida-{name}": Table(shape, ("-1", "1"), not_there=_OTHERWISE)
+        for name, shape in _IDA.items()
+    },
 }
 
 
-def _stored(name: str) -> Dataset:
+def _stored(name: str, part: str = "train") -> Dataset:
+    check_choice(part, "part", ("train", "test"))
     if name in _BUILT_IN:
         return _built_in(name)
     folder, file, table = os.environ.get("MKLOPT_DATA"), f"{name}.npz", _TABLES[name]
     if folder and (path := Path(folder) / file).is_file():
-        return _assembled(name, *_from_file(path, table), source=file)
+        return _assembled(name, *_from_file(path, table, part), source=file)
     where = (
         f"MKLOPT_DATA = {folder} has no {file}" if folder else "MKLOPT_DATA is not set"
     )
@@ -417,9 +449,10 @@ def _from_scikit_learn(loader: str) -> tuple[Array, Array]:
     return X, y
 
 
-def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
-    wanted = [*(view or "X" for view in table.ids), "y"]
-    rows, columns = table.shape
+def _from_file(path: Path, table: Table, part: str) -> tuple[dict[str, Array], Array]:
+    end = "_test" if part == "test" else ""
+    wanted = [f"{view or 'X'}{end}" for view in (*table.ids, "y")]
+    rows, columns = table.shape[0] + table.test, table.shape[1]
     try:
         # Twice the size of the table, and 1 MB for headers and a few more arrays.
         arrays = read_arrays(path, 16 * rows * (columns + 1) + 2**20)
@@ -430,4 +463,4 @@ def _from_file(path: Path, table: Table) -> tuple[dict[str, Array], Array]:
             f"{path} is not a NumPy archive of plain numbers {', '.join(wanted)} "
             f"({error}); write it again with numpy.savez"
         ) from error
-    return {view: arrays[view or "X"] for view in table.ids}, arrays["y"]
+    return dict(zip(table.ids, map(arrays.__getitem__, wanted))), arrays[wanted[-1]]

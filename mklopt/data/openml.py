@@ -22,6 +22,7 @@ class Table:
     ids: Mapping[str, int] = field(default_factory=lambda: {"": 0})  # by view; "" is X
     target: str = "default-target"
     not_there: str = ""  # why OpenML cannot give it
+    test: int = 0  # samples of an official test set: X_test and y_test in the file
 
     @property
     def kind(self) -> str:

@@ -18,13 +18,21 @@ from sklearn.utils.validation import (
 from ..formulations import Loss
 from ..formulations.text import formulation_from
 from ..kernels.fitted import FittedKernels
+from ..kernels.low_rank import (
+    MOST_MONOMIALS,
+    WAYS,
+    LowRankFamily,
+    LowRankKernels,
+    dense,
+)
 from ..kernels.text import family_of, usual_family
 from ..problem import Problem
 from ..run.result import STATUS, Result
-from ..util.checks import real_number, short
+from ..util.checks import check_choice, real_number, short
 from ..util.rounding import interval
 
 Array = np.ndarray
+MAX_DOUBLES = 2 * 10**8  # numbers in factors of double precision
 Estimator = TypeVar("Estimator", bound="MKLEstimator")
 
 
@@ -89,6 +97,27 @@ class Decision:
         return f
 
 
+@dataclass(frozen=True)
+class FeatureDecision:
+    """f of new points from the features in use: no product with training points."""
+
+    w: Array  # (features in use, outputs)
+    bias: Array
+    kernels: LowRankKernels
+
+    def __call__(self, X: Array) -> Array:
+        blocks = (
+            self.kernels.cross_blocks(X) if len(self.w) else [np.zeros((len(X), 0))]
+        )
+        return np.concatenate([F @ self.w + self.bias for F in blocks])
+
+
+def _stack(fitted: Any) -> Any:
+    """The kernels as a stack; large factors in single precision."""
+    large = isinstance(fitted, LowRankKernels) and fitted.n * fitted.R > MAX_DOUBLES
+    return fitted.grams(dtype="float32") if large else fitted.grams()
+
+
 # scikit-learn wants an __init__ that keeps its parameters and does nothing else.
 @dataclass(eq=False, repr=False)
 class MKLEstimator(BaseEstimator):
@@ -120,6 +149,12 @@ class MKLEstimator(BaseEstimator):
         Other arguments of mklopt.solve, such as {"time_limit": 10}. "stack" is a
         function of fitted kernels that makes their stack, such as FittedKernels.lazy or
         lambda fitted: mklopt.ClusterStack(client, fitted).
+    approximation : "nystroem", "random_features", "explicit" or None, default=None
+        How kernels are replaced by features, see mklopt.kernels, for many samples: the
+        problem with these features is what is solved and certified. X may be sparse
+        then; it is made dense.
+    rank : int, default=500
+        The number of features of each kernel, for "nystroem" and "random_features".
 
     Attributes
     ----------
@@ -147,11 +182,14 @@ class MKLEstimator(BaseEstimator):
     solver: str = "auto"
     tol: float = 1e-6
     options: dict | None = None
+    approximation: str | None = None
+    rank: int = 500
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.three_d_array = self._precomputed
+        tags.input_tags.sparse = self.approximation is not None
         return tags
 
     def __getstate__(self) -> dict:
@@ -166,10 +204,14 @@ class MKLEstimator(BaseEstimator):
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
         """X, or X and y, as numbers; `how` is for scikit-learn's validate_data."""
         how |= {"dtype": np.float64, "allow_nd": self._precomputed}
+        how |= {"accept_sparse": ["csr", "csc"]} if self.approximation else {}
         try:
             found = validate_data(self, X, y, **how)
         except OverflowError:
             raise ValueError("X or y has a number that is too large") from None
+        if self.approximation:
+            several = isinstance(found, tuple)
+            found = (dense(found[0]), *found[1:]) if several else dense(found)
         X = found[0] if isinstance(found, tuple) else found
         square = X.ndim == 3 and (len(X) == X.shape[1] or how.get("reset") is False)
         if self._precomputed and not square:
@@ -197,8 +239,12 @@ class MKLEstimator(BaseEstimator):
         total = np.bincount(place[used], weight[used], len(kept))
         return Sample(kept[:, :-1], kept[:, -1], total, place)
 
-    def _fitted_kernels(self, sample: Sample) -> FittedKernels | None:
+    def _fitted_kernels(self, sample: Sample) -> FittedKernels | LowRankKernels | None:
         """The kernels on the samples; None where X holds their values."""
+        if self.approximation is not None:
+            check_choice(self.approximation, "approximation", WAYS)
+            if self._precomputed:
+                raise ValueError("precomputed kernels have no features to approximate")
         if self._precomputed:
             return None
         names = getattr(self, "feature_names_in_", None)
@@ -206,14 +252,18 @@ class MKLEstimator(BaseEstimator):
             family = usual_family(sample.X, sample.weight)
         else:
             family = family_of(self.kernels, sample.X.shape[1], names)
-        return family.fit(sample.X, self.normalize)
+        if self.approximation is None:
+            return family.fit(sample.X, self.normalize)
+        rank = MOST_MONOMIALS if self.approximation == "explicit" else self.rank
+        way = LowRankFamily(family, self.approximation, rank)
+        return way.fit(sample.X, self.normalize)
 
     def _problem(
         self, sample: Sample, loss: Loss, y: Array
-    ) -> tuple[FittedKernels | None, Problem]:
+    ) -> tuple[FittedKernels | LowRankKernels | None, Problem]:
         """The kernels on the samples, and the problem with them."""
         fitted = self._fitted_kernels(sample)
-        make = (self.options or {}).get("stack", FittedKernels.grams)
+        make = (self.options or {}).get("stack", _stack)
         stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else make(fitted)
         formulation = formulation_from(self.formulation, self.p)
         C = real_number(self.C, "C", "a positive number") * sample.weight
@@ -232,10 +282,22 @@ class MKLEstimator(BaseEstimator):
 
     def _store(self, results: list[Result], sample: Sample, fitted: Any) -> None:
         """Keep what prediction needs, and the attributes of the docstring."""
+        bias = np.concatenate([np.ravel(np.asarray(r.bias, float)) for r in results])
+        self.n_iter_ = max(1, *(int(r.trace.last("iteration")) + 1 for r in results))
+        if isinstance(fitted, LowRankKernels):
+            w = np.concatenate([r.features for r in results], axis=1)
+            ends = zip(fitted.ends[:-1], fitted.ends[1:])
+            used = [bool(np.any(w[i:j])) for i, j in ends]
+            active = np.flatnonzero(used)
+            w = w[np.repeat(used, fitted.ranks)]
+            bias = np.broadcast_to(bias, w.shape[1:])
+            self._decision: Any = FeatureDecision(w, bias, fitted.compact(active))
+            self.kernel_names_, self.n_active_kernels_ = fitted.names, len(active)
+            self._describe(results)
+            return
         parts = [r.certificate.expansion for r in results]
         M, n = parts[0].shape[:2]
         B = np.concatenate([part.reshape(M, n, -1) for part in parts], axis=2)
-        bias = np.concatenate([np.ravel(np.asarray(r.bias, float)) for r in results])
         bias = np.broadcast_to(bias, B.shape[2:])
         active = np.flatnonzero(np.any(B != 0, axis=(1, 2)))
         kernels = None if fitted is None else fitted.subset(active)
@@ -245,7 +307,6 @@ class MKLEstimator(BaseEstimator):
             [f"kernel {m}" for m in range(M)] if fitted is None else fitted.names
         )
         self.n_active_kernels_ = len(active)
-        self.n_iter_ = max(1, *(int(r.trace.last("iteration")) + 1 for r in results))
         self._describe(results)
 
     def _describe(self, results: list[Result]) -> None:

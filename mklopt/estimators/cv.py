@@ -9,6 +9,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight
 
+from ..kernels.low_rank import LowRankKernels
 from ..tasks.path import path
 from ..util.arrays import real_array
 from ..util.checks import short
@@ -36,6 +37,8 @@ class MKLClassifierCV(MKLClassifier):
     {solver}
     {tol}
     {options}
+    {approximation}
+    {rank}
     loss : str or Loss, default="hinge"
         As in MKLClassifier.
     {bias}
@@ -117,6 +120,9 @@ class MKLClassifierCV(MKLClassifier):
         rows = np.ix_(train, train) if model._precomputed else train
         weight = None if sample_weight is None else sample_weight[train]
         sample, fitted, problem = model._task(X[rows], y[train], weight)
+        if isinstance(fitted, LowRankKernels):
+            task = (sample, fitted, problem)
+            return self._feature_scores(model, task, X, y, test, sample_weight)
         if fitted is None:
             held_out = X[np.ix_(test, train[sample.place >= 0])]
         else:
@@ -135,6 +141,21 @@ class MKLClassifierCV(MKLClassifier):
         for results in zip(*paths):
             view._store(list(results), given, None)
             scores.append(float(scorer(view, held_out, y[test], **weighing)))
+        return scores
+
+    def _feature_scores(
+        self, model: Any, task: tuple, X: Array, y: Array, test: Array, weights: Any
+    ) -> list[float]:
+        """The scores of a model with features, which predicts from X itself."""
+        sample, fitted, problem = task
+        scorer, scores = check_scoring(model, self.scoring), []
+        weighing = {} if weights is None else {"sample_weight": weights[test]}
+        Cs = float(np.max(problem.costs)) * self.Cs_
+        options, model.n_features_in_ = model._solve_options(), X.shape[1]
+        paths = [path(one, Cs, **options) for one in model._problems(problem)]
+        for results in zip(*paths):
+            model._store(list(results), sample, fitted)
+            scores.append(float(scorer(model, X[test], y[test], **weighing)))
         return scores
 
 

@@ -33,6 +33,8 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     {solver}
     {tol}
     {options}
+    {approximation}
+    {rank}
     contamination : float or "auto", default="auto"
         The share of outliers among the samples, which sets `offset_`. "auto": a sample
         is an outlier where f < 1 − √tol (at f = 1 lies the margin, and the samples on

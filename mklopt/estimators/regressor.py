@@ -29,6 +29,8 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     {solver}
     {tol}
     {options}
+    {approximation}
+    {rank}
     loss : str or Loss, default="squared"
         "squared", "eps_insensitive", "huber", "quantile", or an instance with its
         parameters, such as EpsInsensitive(0.01).

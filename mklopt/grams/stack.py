@@ -126,13 +126,25 @@ class GramStack(StackNorms):
         return stack
 
     @classmethod
-    def from_factors(cls, factors: Sequence[Array]) -> GramStack:
+    def from_factors(
+        cls,
+        factors: Any,
+        *,
+        ranks: Sequence[int] | None = None,
+        dtype: Any = "float64",
+    ) -> GramStack:
         """The stack of K_m = L_m L_mᵀ: the factors are the data.
 
         Parameters
         ----------
-        factors : sequence of arrays (n, r_m)
-            One factor L_m per kernel; ranks r_m may differ.
+        factors : sequence of arrays (n, r_m), or array (n, R) with `ranks`
+            One factor L_m per kernel; ranks r_m may differ. Factors are copied. One
+            array of all factors side by side is not, if it has the right dtype and
+            order: do not change it afterwards.
+        ranks : sequence of int, optional
+            The number of columns r_m of each factor, for one array (n, R).
+        dtype : {"float64", "float32"}
+            "float32" takes half the memory: the rounded factors are the data.
 
         Returns
         -------
@@ -144,6 +156,16 @@ class GramStack(StackNorms):
         ValueError
             If factors have different numbers of rows, or entries that are not finite.
         """
+        _check_kind("packed", dtype)
+        if ranks is not None:
+            F, M = np.asarray(factors, np.dtype(dtype)), len(ranks)
+            if F.ndim != 2 or not F.size or F.shape[1] != sum(ranks):
+                raise ValueError(
+                    f"factors have shape {F.shape}; with ranks that sum to "
+                    f"{sum(ranks)} give one (n, {sum(ranks)}) matrix"
+                )
+            store = Factors(F, np.asarray(ranks))
+            return _made(store, np.arange(M), np.zeros(M), "factors")
         factors = check_list(factors, "factors", "(n, r) matrices, one per kernel")
         factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
         shapes = [L.shape for L in factors]
@@ -159,8 +181,9 @@ class GramStack(StackNorms):
                     f"factor {m} has NaN or infinite entries; clean the data it "
                     "comes from"
                 )
-        M = len(factors)
-        return _made(Factors(factors), np.arange(M), np.zeros(M), "factors")
+        M, kind = len(factors), np.dtype(dtype)
+        store = Factors([L.astype(kind, copy=False) for L in factors])
+        return _made(store, np.arange(M), np.zeros(M), "factors")
 
     @staticmethod
     def write(path: Path, kernels: Any, dtype: Any = None) -> None:
@@ -243,6 +266,27 @@ class GramStack(StackNorms):
         if self.storage != "factors":
             return None
         return [frozen(self._store.factor(m)) for m in self._index]
+
+    @property
+    def ranks(self) -> Array:
+        """The numbers of columns of the factors, (M,)."""
+        return np.asarray(self._store.ranks(self._index))
+
+    def fold(self, A: Array) -> Array:
+        """L_mᵀA of all kernels, one below the other; one read of the factors.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+
+        Returns
+        -------
+        array (R,) or (R, k)
+        """
+        self._touch()
+        A = np.asarray(A, float)
+        found = self._store.fold(self._index, A.reshape(self.n, -1))
+        return np.asarray(found.reshape(-1, *A.shape[1:]))
 
     @property
     def passes(self) -> float:

@@ -28,6 +28,7 @@ from . import loops
 from .loops import CHUNK, COLUMNS, ROWS, TOGETHER
 
 Array = np.ndarray
+FOLDED = 1024  # rows of factors that are multiplied at a time
 REMEMBERED = 4  # results of each operation that a stack keeps
 _kept = threading.local()
 
@@ -192,12 +193,29 @@ class Triangles:
 class Factors:
     """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
 
-    storage, remembered, dtype = "factors", REMEMBERED, np.dtype(float)
+    storage, remembered = "factors", REMEMBERED
 
-    def __init__(self, factors: Sequence[Array]):
-        self.F = np.ascontiguousarray(np.hstack(factors))
-        self.ends = np.cumsum([0, *(L.shape[1] for L in factors)])
-        self.n = len(self.F)
+    def __init__(self, factors: Sequence[Array] | Array, ranks: Array | None = None):
+        """Factors, which are copied, or one (n, R) array with their ranks."""
+        if ranks is None:
+            ranks = np.array([L.shape[1] for L in factors])
+            factors = np.hstack(list(factors))
+        self.F = np.ascontiguousarray(factors)
+        self.ends = np.cumsum([0, *ranks])
+        self.n, self.dtype = len(self.F), self.F.dtype
+
+    def ranks(self, index: Array) -> Array:
+        """The numbers of columns r_m."""
+        return np.diff(self.ends)[index]
+
+    def fold(self, index: Array, A: Array) -> Array:
+        """(R, k): L_mᵀA for an (n, k) matrix A, in float64, by blocks of rows."""
+        columns, owner = self._columns(index)
+        total = np.zeros((len(owner), A.shape[1]))
+        for i in range(0, self.n, FOLDED):
+            part = self.F[i : i + FOLDED, columns].astype(float, copy=False)
+            total += part.T @ A[i : i + FOLDED]
+        return total
 
     @property
     def cost(self) -> float:

@@ -24,19 +24,31 @@ from .family import (
     views,
 )
 from .fitted import FittedKernels, from_distances
+from .low_rank import (
+    LowRankFamily,
+    LowRankKernels,
+    explicit,
+    nystroem,
+    random_features,
+)
 
 __all__ = [
     "Family",
     "FittedKernels",
+    "LowRankFamily",
+    "LowRankKernels",
     "alignment",
     "constant",
+    "explicit",
     "from_distances",
     "function",
     "gaussians",
     "kloft",
     "linear",
+    "nystroem",
     "polynomials",
     "rakotomamonjy",
+    "random_features",
     "subset_gaussians",
     "suzuki",
     "target_alignment",

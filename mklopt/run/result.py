@@ -130,9 +130,10 @@ class Result:
 
         Parameters
         ----------
-        test_stack : array (M, n_test, n) or GramStack
+        test_stack : array (M, n_test, n) or GramStack; or array (n_test, R)
             Kernel m between test points (rows) and training points (columns),
-            normalized as the training kernels were.
+            normalized as the training kernels were. For factors: the features of test
+            points, as `cross_features` of low-rank kernels gives them.
 
         Returns
         -------
@@ -143,6 +144,8 @@ class Result:
         if hasattr(test_stack, "dense"):
             test_stack = test_stack.dense()
         K = real_array(test_stack, "test_stack", "an (M, n_test, n) array of numbers")
+        if K.ndim == 2 and self.problem.grams.storage == "factors":
+            return self._of_features(K)
         if K.ndim != 3 or K.shape[0] != M or K.shape[2] != n:
             raise ValueError(
                 f"test_stack has shape {K.shape}; expected ({M}, n_test, {n}): one "
@@ -153,6 +156,35 @@ class Result:
         for kernel, part in zip(K, coefficients):
             f += kernel @ part
         return f.reshape(K.shape[1], *self.problem.shape[1:]) + self.bias
+
+    @cached_property
+    def features(self) -> Array:
+        """(R, k): w of the certified point, one coefficient per feature of a factor.
+
+        For problems with factors alone: w_m = L_mᵀB_m for the coefficients B_m.
+        """
+        grams, found = self.problem.grams, self.certificate
+        if grams.storage != "factors":
+            raise ValueError("only problems with factors have coefficients of features")
+        w = getattr(found, "features", None)
+        if w is not None:
+            return np.asarray(w.reshape(len(w), -1))
+        if found.weights is not None:
+            folded = grams.fold(found.alpha.reshape(grams.n, -1))
+            return np.repeat(found.weights, grams.ranks)[:, None] * folded
+        B = found.expansion.reshape(grams.M, grams.n, -1)
+        each = [grams.subset(np.array([m])) for m in range(grams.M)]
+        return np.concatenate([one.fold(part) for one, part in zip(each, B)])
+
+    def _of_features(self, F: Array) -> Array:
+        """Predictions from features of test points: no product with training points."""
+        w = self.features
+        if F.shape[1] != len(w):
+            raise ValueError(
+                f"test_stack has shape {F.shape}; expected (n_test, {len(w)}): the "
+                "features of all kernels"
+            )
+        return (F @ w).reshape(len(F), *self.problem.shape[1:]) + self.bias
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the result to one NumPy archive without pickles.

@@ -274,6 +274,8 @@ def test_files_of_the_data_folder(name):
     assert d.X.shape == table.shape and d.X.dtype == float
     labels = [-1, 1] if d.kind == "binary" else list(range(len(table.labels)))
     assert np.unique(d.y).tolist() == labels
+    if table.test:
+        assert load(name, part="test").X.shape == (table.test, table.shape[1])
     if name == "mfeat":
         assert list(d.views) == ["fou", "fac", "kar", "pix", "zer", "mor"]
         assert [v.shape[1] for v in d.views.values()] == [76, 216, 64, 240, 47, 6]
@@ -292,6 +294,19 @@ def test_a_file_of_ones_own(folder):
     np.testing.assert_array_equal(d.X, X)
     np.testing.assert_array_equal(d.y, y)
     assert d.source == "pima.npz" and d.X.dtype == d.y.dtype == float
+
+
+def test_an_official_test_set_is_a_part_of_the_file(folder):
+    X, y = np.arange(8).reshape(4, 2), np.array([1, -1, 1, 1])
+    np.savez(folder / "a9a.npz", X=X, y=y, X_test=X[:2] + 10, y_test=y[:2])
+    np.testing.assert_array_equal(load("a9a").X, X)
+    test = load("a9a", part="test")
+    np.testing.assert_array_equal(test.X, X[:2] + 10)
+    np.testing.assert_array_equal(test.y, y[:2])
+    with pytest.raises(ValueError, match="choose one of train, test"):
+        load("a9a", part="both")
+    with pytest.raises(ValueError, match="a8a has no option part"):
+        load("a8a", part="test")
 
 
 def write_text(path):
@@ -328,7 +343,7 @@ def test_broken_files_get_one_clear_sentence(folder, write, words):
         load("sonar")
 
 
-@pytest.mark.parametrize("name", ["mnist5k", "wpbc", "german", "a1a"])
+@pytest.mark.parametrize("name", ["mnist5k", "wpbc", "german", "a1a", "mnist", "w8a"])
 def test_what_openml_does_not_have_says_so(folder, name):
     with pytest.raises(
         DataNotFound, match=f"has no {name}.npz, and OpenML has it only"

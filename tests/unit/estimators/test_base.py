@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csc_matrix, csr_matrix
 
 import mklopt
 from mklopt import kernels
+from mklopt.estimators import base
 from mklopt.estimators.base import Bounds, Decision, MKLEstimator
 from mklopt.estimators.classifier import MKLClassifier
 from mklopt.estimators.regressor import MKLRegressor
@@ -164,3 +167,82 @@ def test_the_usual_family_does_not_depend_on_units():
     small, large = (MKLClassifier().fit(s * X, y) for s in (1e-3, 1e3))
     f, g = small.decision_function(1e-3 * X), large.decision_function(1e3 * X)
     np.testing.assert_allclose(f, g, atol=1e-2)
+
+
+# ---- features instead of kernels -----------------------------------------------------
+
+KERNELS = ["gaussian(1)", "gaussian(3)", "linear"]
+
+
+def smooth(estimator, **how):
+    X, y = two_classes(120)
+    if estimator is MKLRegressor:
+        y = X[:, 0] * X[:, 1]
+    elif estimator is mklopt.MKLOneClass:
+        y = None
+    return estimator(KERNELS, tol=1e-7, **how).fit(X, y), X
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_with_all_landmarks_the_predictions_are_those_of_the_kernels(estimator):
+    how: Any = {"normalize": None}
+    if estimator is mklopt.MKLClassifierCV:
+        how |= {"Cs": [1.0], "cv": 2}
+    exact, X = smooth(estimator, **how)
+    low, _ = smooth(estimator, approximation="nystroem", rank=200, **how)
+    name = "predict" if estimator is MKLRegressor else "decision_function"
+    np.testing.assert_allclose(
+        getattr(low, name)(X), getattr(exact, name)(X), atol=2e-3
+    )
+    assert low.kernel_names_ == exact.kernel_names_
+    if estimator is mklopt.MKLClassifierCV:
+        np.testing.assert_allclose(low.scores_, exact.scores_)
+
+
+def test_predictions_from_features_do_not_keep_the_training_points():
+    low, X = smooth(MKLClassifier, approximation="nystroem", rank=7)
+    decision = low._decision
+    assert decision.kernels.n == 7 and decision.w.shape[1] == 1
+    again = pickle.loads(pickle.dumps(low))
+    np.testing.assert_array_equal(again.predict(X), low.predict(X))
+    fitted = low.result_.problem.grams
+    assert fitted.storage == "factors"
+    np.testing.assert_allclose(
+        low.decision_function(X[:5]),
+        low.result_.decision(low._fitted_kernels(low._sample(X, X[:, 0], None))
+                             .cross_features(X[:5])),
+        atol=1e-9,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "random_features", "explicit"])
+def test_sparse_samples_are_those_of_the_dense_matrix(approximation):
+    X, y = two_classes(80)
+    X = np.where(X > 0.3, X, 0.0)
+    kernels = ["linear"] if approximation == "explicit" else ["gaussian(1)", "linear"]
+    how = {"normalize": None, "approximation": approximation, "rank": 20}
+    dense = MKLClassifier(kernels, **how).fit(X, y)
+    for kind in (csr_matrix, csc_matrix):
+        found = MKLClassifier(kernels, **how).fit(kind(X), y)
+        f = found.decision_function(kind(X))
+        np.testing.assert_array_equal(f, dense.decision_function(X))
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        MKLClassifier(kernels).fit(csr_matrix(X), y)
+
+
+def test_wrong_approximations_get_one_clear_sentence():
+    X, y = two_classes(30)
+    with pytest.raises(ValueError, match="approximation = 'fourier'; choose one of ny"):
+        MKLClassifier(KERNELS, approximation="fourier").fit(X, y)
+    with pytest.raises(ValueError, match="rank = 0; give a whole number"):
+        MKLClassifier(KERNELS, approximation="nystroem", rank=0).fit(X, y)
+    K = np.moveaxis(np.stack([X @ X.T]), 0, -1)
+    with pytest.raises(ValueError, match="precomputed kernels have no features"):
+        MKLClassifier("precomputed", approximation="nystroem").fit(K, y)
+
+
+def test_large_factors_are_stored_in_single_precision(monkeypatch):
+    monkeypatch.setattr(base, "MAX_DOUBLES", 100)
+    low, X = smooth(MKLClassifier, approximation="random_features", rank=20)
+    assert low.result_.problem.grams.dtype == np.float32
+    assert low.score(X, two_classes(120)[1]) > 0.8

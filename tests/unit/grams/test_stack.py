@@ -363,3 +363,25 @@ def test_another_store_is_asked_inside_and_the_own_one_afterwards():
         raise KeyError
     whole.quad(np.arange(3.0)), part.quad(np.full(3, 2.0))
     assert asked == []
+
+
+# ---- factors side by side ------------------------------------------------------------
+
+
+def test_factors_side_by_side_are_not_copied_and_fold():
+    rng = np.random.default_rng(1)
+    F = rng.normal(size=(1500, 5))
+    stack = GramStack.from_factors(F, ranks=[2, 3])
+    apart = GramStack.from_factors([F[:, :2], F[:, 2:]])
+    assert stack.ranks.tolist() == apart.ranks.tolist() == [2, 3]
+    assert stack.factors is not None and np.shares_memory(stack.factors[0], F)
+    A = rng.normal(size=(1500, 2))
+    np.testing.assert_allclose(stack.fold(A), F.T @ A, rtol=1e-11)
+    np.testing.assert_allclose(stack.fold(A[:, 0]), F.T @ A[:, 0], rtol=1e-11)
+    np.testing.assert_allclose(
+        stack.subset(np.array([1])).fold(A), F[:, 2:].T @ A, rtol=1e-11
+    )
+    single = GramStack.from_factors(F.astype(np.float32), ranks=[5], dtype="float32")
+    assert single.dtype == np.float32 and single.fold(A).dtype == float
+    with pytest.raises(ValueError, match=r"with ranks that sum to 6 give one .n, 6"):
+        GramStack.from_factors(F, ranks=[3, 3])
