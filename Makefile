@@ -41,9 +41,10 @@ lint: install
 # NAME is a file of benchmarks/. Those with other people's solvers run in an environment of their own.
 NAME   := flagship
 BENCH  := $(if $(filter flagship estimators,$(NAME)),$(RIVALS),$(VENV))
+ALL_CORES := flagship from_x million disk cluster
 
 bench: $(BENCH)/.installed
-	$(if $(filter flagship,$(NAME)),,$(ONE)) $(BENCH)/bin/python -m benchmarks $(NAME) $(ARGS)
+	$(if $(filter $(ALL_CORES),$(NAME)),,$(ONE)) $(BENCH)/bin/python -m benchmarks $(NAME) $(ARGS)
 
 # Competitors that cannot be installed are left out.
 $(RIVALS)/.installed: requirements.lock pyproject.toml

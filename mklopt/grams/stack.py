@@ -156,7 +156,7 @@ class GramStack(StackNorms):
         ValueError
             If factors have different numbers of rows, or entries that are not finite.
         """
-        _check_kind("packed", dtype)
+        check_kind("packed", dtype)
         if ranks is not None:
             F, M = np.asarray(factors, np.dtype(dtype)), len(ranks)
             if F.ndim != 2 or not F.size or F.shape[1] != sum(ranks):
