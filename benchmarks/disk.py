@@ -12,8 +12,9 @@ a process of its own. For each:
     peak        of memory: at most 3 GB
 
 By default M = 1000; --kernels 10000 is the size of the paper. make runs benchmarks on
-one thread: python -m benchmarks disk uses all cores. With --check the kernels are solved in memory, too: the certificates must have the same
-bits. The file is deleted at the end, or kept with --keep.
+one thread: python -m benchmarks disk uses all cores. With --check the kernels are
+solved in memory, too: the certificates must have the same bits. The file is deleted at
+the end, or kept with --keep.
 """
 
 from __future__ import annotations
