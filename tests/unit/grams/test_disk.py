@@ -13,6 +13,7 @@ import pytest
 from mklopt import GramStack, Problem, kernels, solve
 from mklopt.formulations import GroupLasso, LpNorm
 from mklopt.grams import disk_format, norm_reads
+from mklopt.grams.loops import TOGETHER
 from mklopt.grams.storage import Triangles
 from mklopt.solvers.steps import fewer_samples
 from mklopt.util import threads
@@ -74,6 +75,18 @@ def test_the_bits_of_kernels_in_memory(small_batches, tmp_path, dtype, memory):
     assert other.chain(9) == one.chain(9)
     np.testing.assert_array_equal(other._store.root_sizes, one._store.root_sizes)
     assert other._store.quad_chain(2) == one._store.quad_chain(2)
+
+
+@pytest.mark.parametrize("size", [1, 5 * ROW, 8 * ROW, 11 * ROW, 2**25])
+def test_batches_are_multiples_of_the_kernels_that_loops_take(
+    monkeypatch, tmp_path, size
+):
+    """Where compilers add kernels one by one, others would have the same bits, too."""
+    monkeypatch.setattr(disk_format, "BATCH_BYTES", size)
+    _, own = both(tmp_path / "K.npy", some_kernels(5))
+    np.save(tmp_path / "other.npy", some_kernels(5))
+    for grams in (own, GramStack.open(tmp_path / "other.npy")):
+        assert grams._store.file.batch > 0 == grams._store.file.batch % TOGETHER
 
 
 def test_wide_kernels_whose_loops_have_several_chunks(monkeypatch, tmp_path):

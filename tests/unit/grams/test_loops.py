@@ -99,3 +99,15 @@ def test_storing_symmetrizes_and_measures(full):
     assert skew == pytest.approx(0.5) and lowest == np.min(np.diag(K)) and nan == 0
     K[1, 0] = np.inf
     assert np.isnan(loops.store(K, out, at, full)[3])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_sum_in_parts_of_four_has_the_same_bits(dtype):
+    size, M = CHUNK + 5, 11
+    P, theta = rng.normal(size=(M, size)).astype(dtype), rng.normal(size=M)
+    whole, parts = np.empty(size), np.zeros(size)
+    loops.combine(P, np.arange(M), theta, whole, True, 0, size)
+    for first in (0, 4, 8):
+        index = np.arange(first, min(first + 4, M))
+        loops.combine(P, index, theta[index], parts, False, 0, size)
+    np.testing.assert_array_equal(parts, whole)

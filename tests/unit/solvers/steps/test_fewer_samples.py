@@ -75,3 +75,14 @@ def test_the_solver_begins_with_it_and_ends_at_the_same_optimum(
     assert plain.certificate.lower <= begun.certificate.upper
     first = begun.trace.gap[0] if hasattr(begun.trace, "gap") else 0.0
     assert first < 0.5
+
+
+def test_a_small_problem_that_is_large_is_not_copied(monkeypatch):
+    problem = problem_of()
+    which = samples_of(problem)
+    assert which is not None
+    size = problem.grams.M * len(which) * (len(which) + 1) // 2 * 8
+    monkeypatch.setattr(fewer_samples, "MOST_BYTES", size)
+    assert samples_of(problem) is not None
+    monkeypatch.setattr(fewer_samples, "MOST_BYTES", size - 1)
+    assert samples_of(problem) is None
