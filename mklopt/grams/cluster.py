@@ -142,7 +142,7 @@ def add(left: Any, right: Any) -> Any:
 class Cluster:
     """Kernels in blocks on workers; the operations are documented in stack.py."""
 
-    storage, remembered = "cluster", REMEMBERED
+    storage, remembered, sized = "cluster", REMEMBERED, True
 
     def __init__(
         self, client: Client, source: Source, memory: int, patience: float = 60.0

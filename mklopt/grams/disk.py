@@ -31,7 +31,7 @@ Array = np.ndarray
 class DiskStore:
     """The kernels of a file; what operations compute is documented in stack.py."""
 
-    storage, remembered = "disk", REMEMBERED
+    storage, remembered, sized = "disk", REMEMBERED, True
 
     def __init__(self, path: Path, memory: int):
         self.path, self.memory, self.file = path, memory, stored_in(path)
@@ -54,6 +54,11 @@ class DiskStore:
     def bytes_read(self) -> int:
         """The bytes read so far."""
         return self.file.file.bytes_read
+
+    def identity(self) -> bytes:
+        """A name of all kernels: shape, checksums of rows, and bounds of sizes."""
+        shape = np.array([self.M, self.n, self.dtype.itemsize])
+        return shape.tobytes() + self.file.checksums() + self.root_sizes.tobytes()
 
     # ---- reading ---------------------------------------------------------------------
 

@@ -9,6 +9,9 @@ of a stack needs no copy. The loops of loops.py run on all threads. Results are 
 for every storage. What the operations compute is documented in stack.py, under the same
 names.
 
+A store is `sized` if it knows `root_sizes`, bounds of √λ_max. One that is not in memory
+has `identity()`, bytes that name all of its kernels, and `content(index)` for a digest.
+
 Rounding. `chain(n)` is the length k for which the error of an entry of `matvec` is at
 most γ_k |K||A|.
 """
@@ -48,7 +51,7 @@ def in_order(index: Array) -> bool:
 class Triangles:
     """(M, L) numbers: entry (i, j ≥ i) of kernel m is P[m, starts[i] + j − i]."""
 
-    remembered = REMEMBERED
+    remembered, sized = REMEMBERED, True
 
     def __init__(
         self, n: int, M: int, storage: str, dtype: Any, P: Array | None = None

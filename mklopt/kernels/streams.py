@@ -17,6 +17,7 @@ stored entries k/c this is one rounding for the entry and one for the sum.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -109,7 +110,7 @@ def streams(fitted: FittedKernels, limit: int) -> Streams | None:
 class Streams:
     """M kernels that are computed in every sweep, with the operations of storage.py."""
 
-    storage, remembered, dtype = "lazy", 2, np.dtype(float)
+    storage, remembered, dtype, sized = "lazy", 2, np.dtype(float), True
 
     def __init__(self, kernels: Direct, limit: int):
         self.kernels, self.n = kernels, kernels.X.shape[1]
@@ -312,6 +313,13 @@ class Streams:
         each = (given.base, given.degrees, given.numbers, given.divisors, given.place)
         shared = (given.X, given.columns, given.ends, given.apart, given.roots)
         return iter([*(array[index] for array in each), *shared])
+
+    def identity(self) -> bytes:
+        """A name of all kernels: a hash of the points and of the table."""
+        h = hashlib.sha256()
+        for array in self.kernels:
+            h.update(np.ascontiguousarray(array).data)
+        return h.digest()
 
     # ---- rounding and sizes ----------------------------------------------------------
 

@@ -155,10 +155,29 @@ class Recorded:
         key = key_of(operation, index, argument)
         found = self.checkpoint.answer(key)
         if found is None:
-            before = self.checkpoint.clock.seconds
+            before, new = (
+                self.checkpoint.clock.seconds,
+                self._measures(operation, index),
+            )
             found = np.asarray(ask(index, argument))
-            self.checkpoint.keep(key, found, self.checkpoint.clock.seconds - before)
+            took = self.checkpoint.clock.seconds - before
+            self.checkpoint.keep(key, found, took)
+            if new:
+                self.checkpoint.keep(
+                    key_of("squares", index), store.squares[index], took
+                )
+        elif self._measures(operation, index):
+            squares = self.checkpoint.answer(key_of("squares", index))
+            if squares is not None:
+                store.squares[index] = squares
         return found
+
+    def _measures(self, operation: str, index: Array) -> bool:
+        """Whether a streaming store will measure the sizes of kernels on its way."""
+        squares = getattr(self.store, "squares", None)
+        if operation != "quad" or squares is None:
+            return False
+        return bool(np.any(np.isnan(squares[index])))
 
 
 def _itself(store: Any) -> Any:

@@ -265,3 +265,29 @@ def test_the_store_is_like_triangles(tmp_path):
     names = ("cost", "dtype", "n", "remembered")
     for name in names:
         assert getattr(other._store, name) == getattr(packed, name)
+
+
+def test_a_file_has_a_cheap_name(tmp_path):
+    """For checkpoints: checksums of all rows, and not the kernels themselves."""
+    K = np.stack([np.eye(30), np.ones((30, 30)), 2 * np.eye(30)])
+    names = []
+    for given in (K, K, K[::-1], 1.5 * K):
+        GramStack.write(tmp_path / "k.npy", given)
+        stack = GramStack.open(tmp_path / "k.npy")
+        names.append(stack.identity())
+        assert stack.bounds_norms is False  # it is too small
+    assert names[0] == names[1] and len(set(names)) == 3
+    np.save(tmp_path / "o.npy", K)
+    assert len({GramStack.open(tmp_path / "o.npy").identity(), *names}) == 4
+
+
+def test_norms_of_a_file_are_bounded_as_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(norm_reads, "WORTH", 1)
+    K = np.stack([np.eye(30), np.ones((30, 30))])
+    GramStack.write(tmp_path / "k.npy", K)
+    memory, disk = GramStack(K), GramStack.open(tmp_path / "k.npy")
+    a, b = np.linspace(-1, 1, 30), np.linspace(-1, 2, 30)
+    for stack in (memory, disk):
+        stack.quad(a)
+    assert disk.bounds_norms and np.all(np.isfinite(disk.norms_above(b)[1]))
+    np.testing.assert_array_equal(disk.norms_above(b)[1], memory.norms_above(b)[1])
