@@ -392,7 +392,7 @@ def test_what_is_recorded_can_be_sent_to_other_processes(tmp_path):
 
 
 def test_what_a_streaming_stack_measures_on_its_way_is_recorded(tmp_path, monkeypatch):
-    """Bounds of λ_max come from the first sweep: without it they would be other ones."""
+    """Bounds of λ_max come from the first sweep: without it they would be others."""
     monkeypatch.setattr(checkpoint, "LEAST_NUMBERS", 0)
     monkeypatch.setattr(checkpoint, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "RATE", np.inf)
