@@ -49,7 +49,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..grams.kept import Kept
 from ..grams.stack import GramStack
 from ..util.checks import byte_count, short
 from ..util.threads import spread
@@ -130,7 +129,7 @@ class LazyStack(GramStack):
         self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property
-    def cache(self) -> "Cache | Kept":
+    def cache(self) -> Any:
         """The cache: of bases, with its counts of hits and misses; or of kernels."""
         return self._store.cache
 

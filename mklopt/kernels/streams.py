@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,7 +71,7 @@ class Direct(NamedTuple):
         bases = (table.columns, table.ends, table.apart, table.base)
         roots = roots if roots.size else np.empty((0, fitted.n))
         steps = map(np.ascontiguousarray, (divisors.T, place.T, roots))
-        return cls(fitted.points, *bases, *fitted.rules(), *steps, spheres)
+        return cls._make([fitted.points, *bases, *fitted.rules(), *steps, spheres])
 
 
 def can_stream(fitted: FittedKernels) -> bool:
@@ -119,7 +118,7 @@ class Streams:
         self.rank = np.empty(len(keys), np.int64)
         self.rank[np.argsort(keys, kind="stable")] = np.arange(len(keys))
         self.cache = Kept(self.n, float, limit, self._fetch)
-        self.squares = np.full(len(kernels.base), np.nan)  # Σ K_ij², once it is known
+        self.squares: Array | None = None  # (M,) Σ K_ij², once they are measured
         self._last: tuple[Array, Plan, Array] | None = None
 
     def __getstate__(self) -> dict:
@@ -203,17 +202,20 @@ class Streams:
         return self._dots(index, np.empty((0, 0)), S) if found is None else found
 
     def _dots(self, index: Array, A: Array, S: Array) -> Array:
-        """One sweep. It measures the squares of kernels for `root_sizes`."""
+        """One sweep. The first one over all kernels measures their squares, too.
+
+        Not one over some kernels: sums would depend on which, in the last bit.
+        """
         (plan, order), area = self._plan(index), triangle(self.n)
         bounds = self._bounds(area, len(index), 2)
         shape = (len(bounds) - 1, len(index))
-        measured = bool(np.any(np.isnan(self.squares[index])))
+        everyone = np.arange(len(self.kernels.base))
+        measured = self.squares is None and np.array_equal(index, everyone)
         out, squares = np.empty(shape), np.empty(shape if measured else (shape[0], 0))
         given = (np.ascontiguousarray(A), np.ascontiguousarray(S), measured)
         self._sweep(sweeps.dots, plan, bounds, area, bounds, *given, out, squares)
         if measured:
-            total = _divided(plan, squares.sum(axis=0), 2)
-            self.squares[index[order]] = total
+            self.squares = _placed(order, _divided(plan, squares.sum(axis=0), 2))
         return _placed(order, _divided(plan, out.sum(axis=0)))
 
     def combine(self, index: Array, theta: Array) -> Array:
@@ -315,9 +317,10 @@ class Streams:
         return iter([*(array[index] for array in each), *shared])
 
     def identity(self) -> bytes:
-        """A name of all kernels: a hash of the points and of the table."""
+        """A hash of what defines all kernels: the points and the table."""
         h = hashlib.sha256()
         for array in self.kernels:
+            h.update(f"{array.dtype} {array.shape}".encode())
             h.update(np.ascontiguousarray(array).data)
         return h.digest()
 
@@ -346,26 +349,19 @@ class Streams:
 
     @property
     def root_sizes(self) -> Array:
-        """Upper bounds of √λ_max(K_m).
+        """Upper bounds of √λ_max(K_m): λ_max is at most the Frobenius norm.
 
-        λ_max is at most the Frobenius norm, which the first sweep measures; before it,
-        n times the largest entry, which is on the diagonal but for rounding.
+        The first quad over all kernels measures it. Asked for earlier, it takes a sweep
+        of its own: so the bounds do not depend on what was asked before.
         """
+        if self.squares is None:
+            some = np.arange(len(self.kernels.base))
+            self._dots(some, np.zeros((self.n, 1)), np.empty((0, 0)))
+        assert self.squares is not None
         with np.errstate(over="ignore", invalid="ignore"):
-            chain = gamma(self.n**2 + 2 * self._roundings + 16)
-            size = np.sqrt(self.squares * (1 + chain) + TINY)
-            size = np.where(np.isnan(size), self._bound * self.n, size)
-        size[np.isnan(size)] = np.inf
-        return np.asarray(np.sqrt(size) * (1 + 8 * U) + TINY)
-
-    @cached_property
-    def _bound(self) -> Array:
-        """Bounds of the entries |K_ij|, rounding included."""
-        given = self.kernels
-        widest = int(np.max(np.diff(given.ends), initial=0))
-        terms = (2 * widest + 8) * int(np.max(given.degrees, initial=1))
-        above = 1 + gamma(terms + self._roundings + 16)
-        return self.largest(np.arange(len(given.base))) * above
+            above = self.squares * (1 + gamma(self.n**2 + 2 * self._roundings + 16))
+            above = np.where(np.isnan(above), np.inf, above + TINY)
+            return np.asarray(np.sqrt(np.sqrt(above)) * (1 + 8 * U) + TINY)
 
     def largest(self, index: Array) -> Array:
         """(M,): the largest number of each diagonal."""

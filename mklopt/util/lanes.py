@@ -34,6 +34,9 @@ INT, PLACE = ir.IntType(64), ir.IntType(32)
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
+written: Any = intrinsic  # a function whose code is written by hand
+
+
 class _Code:
     """What is needed to write code: the builder and the arguments of a function."""
 
@@ -77,7 +80,7 @@ class _Code:
         return phi
 
 
-@intrinsic
+@written
 def add_rows(
     typing: Any,
     A: Any,
@@ -116,7 +119,7 @@ def add_rows(
     return types.void(A, i, T, start, columns, first, last, j), write
 
 
-@intrinsic
+@written
 def dot_rows(typing: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
     """⟨A[i], B[j]⟩."""
 
@@ -128,7 +131,7 @@ def dot_rows(typing: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
     return types.float64(A, i, B, j), write
 
 
-@intrinsic
+@written
 def squares_of_row(typing: Any, a: Any, b: Any) -> Any:
     """Σ b a² for two rows, in the order of `dot_rows`."""
 
@@ -203,7 +206,7 @@ def _exp(builder: Any, x: _Formula) -> _Formula:
     return (series(r) * power) * back
 
 
-@intrinsic
+@written
 def exp_row(typing: Any, A: Any, i: Any, c: Any, b: Any) -> Any:
     """b = exp(c A[i]), of numbers c A[i] ≤ 0."""
 
@@ -217,7 +220,7 @@ def exp_row(typing: Any, A: Any, i: Any, c: Any, b: Any) -> Any:
     return types.void(A, i, c, b), write
 
 
-@intrinsic
+@written
 def add_multiple(typing: Any, a: Any, c: Any, b: Any) -> Any:
     """a += c b for two rows."""
 
@@ -231,7 +234,7 @@ def add_multiple(typing: Any, a: Any, c: Any, b: Any) -> Any:
     return types.void(a, c, b), write
 
 
-@intrinsic
+@written
 def add_product(typing: Any, y: Any, start: Any, A: Any, i: Any, b: Any) -> Any:
     """y[start : start + WIDTH] += A[i] b, for all numbers of y in one line."""
 

@@ -72,13 +72,14 @@ def test_operations_agree_with_their_definitions(steps):
     grams, K = fitted.lazy(cache=0), fitted.grams().dense()
     M, n = K.shape[:2]
     same = partial(np.testing.assert_allclose, rtol=0)
-    a, A, B = rng.normal(size=n), rng.normal(size=(n, 2)), rng.normal(size=(M, n))
-    S, theta = A @ A.T, rng.uniform(size=M)
+    a, A, B = (np.array(rng.normal(size=size)) for size in ((n,), (n, 2), (M, n)))
+    S, theta = A @ A.T, np.array(rng.uniform(size=M))
     size = np.einsum("ik,mij,jk->m", np.abs(A), np.abs(K), np.abs(A))
     exact = np.einsum("ik,mij,jk->m", A, K, A)
     same(grams.quad(A) / size, exact / size, atol=1e-14)
     same(grams.against(S) / size, exact / size, atol=1e-14)
-    for given, product in ((a, K @ a), (A, K @ A)):
+    pairs: list = [(a, K @ a), (A, K @ A)]
+    for given, product in pairs:
         top = np.max(np.abs(K), axis=(1, 2)).reshape(-1, *[1] * given.ndim)
         same(grams.matvec(given) / top, product / top, atol=1e-12)
     top = np.max(np.abs(K), axis=(1, 2))[:, None]
@@ -124,7 +125,8 @@ def test_threads_blocks_and_parts_change_nothing(monkeypatch):
 
 def test_a_sweep_says_how_far_it_is(monkeypatch):
     monkeypatch.setattr(streams, "BATCH_ENTRIES", 1)
-    grams, told = kernels.subset_gaussians(3 * BLOCK).fit(X[:40]).lazy(cache=0), []
+    grams = kernels.subset_gaussians(3 * BLOCK).fit(X[:40]).lazy(cache=0)
+    told: list[tuple[int, int]] = []
     for work in (
         lambda: grams.quad(X[:40, 0]),
         lambda: grams.combine(np.ones(grams.M)),
@@ -176,18 +178,18 @@ def test_chains_count_parts_and_tiles():
 
 
 @pytest.mark.parametrize("steps", STEPS)
-def test_sizes_are_upper_bounds_before_and_after_the_first_sweep(steps):
+def test_sizes_are_upper_bounds_and_do_not_depend_on_what_was_asked(steps):
     fitted = FAMILY.fit(X, steps)
-    grams, K = fitted.lazy(cache=0), fitted.grams().dense()
-    largest = np.linalg.eigvalsh(K)[:, -1]
-    before = grams._store.root_sizes
-    assert np.all(before**2 >= largest * (1 - 1e-12))
-    part = np.arange(0, grams.M, 2)
-    grams.subset(part).quad(X[:, 0])
-    grams.quad(X[:, 0])
-    after, size = grams._store.root_sizes, np.linalg.norm(K, axis=(1, 2))
-    assert np.all(after**2 >= size) and np.all(after**2 <= size * (1 + 1e-10))
-    assert np.all(after <= before * (1 + 1e-12))
+    K = fitted.grams().dense()
+    size, some = np.linalg.norm(K, axis=(1, 2)), np.arange(0, fitted.M, 2)
+    one, other = fitted.lazy(cache=0), fitted.lazy(cache=0)
+    other.subset(some).quad(X[:, 0])
+    assert other._store.squares is None
+    other.quad(X[:, 0])
+    assert other._store.squares is not None
+    found = one._store.root_sizes
+    np.testing.assert_array_equal(found, other._store.root_sizes)
+    assert np.all(found**2 >= size) and np.all(found**2 <= size * (1 + 1e-10))
 
 
 # ---- memory --------------------------------------------------------------------------
@@ -196,11 +198,13 @@ def test_sizes_are_upper_bounds_before_and_after_the_first_sweep(steps):
 def test_kernels_in_use_are_kept(monkeypatch):
     fitted = kernels.subset_gaussians(40).fit(X, "unit_trace")
     stored, grams = fitted.grams(), fitted.lazy(cache=10 * 8 * 70 * 71 // 2)
-    fetched: list[int] = []
-    fetch = grams._store.cache.fetch
-    monkeypatch.setattr(
-        grams._store.cache, "fetch", lambda i, P: (fetched.extend(i), fetch(i, P))
-    )
+    fetched, fetch = list[int](), grams._store.cache.fetch
+
+    def watched(index, P):
+        fetched.extend(index)
+        fetch(index, P)
+
+    monkeypatch.setattr(grams._store.cache, "fetch", watched)
     some, a = np.array([30, 2, 7, 5]), rng.normal(size=70)
     part, same = grams.subset(some), stored.subset(some)
     for ask in ("quad", "matvec"):
@@ -247,6 +251,8 @@ def test_the_content_is_the_triangles_or_for_many_kernels_the_table(monkeypatch)
         grams = FAMILY.fit(X, "spherical").lazy(cache=0)
         return Problem(grams, y, "hinge", LpNorm(2.0)).digest()
 
+    names = {FAMILY.fit(points).lazy()._store.identity() for points in (X, X, X + 1e-9)}
+    assert len(names) == 2
     monkeypatch.setattr(streams, "CONTENT_NUMBERS", 0)
     monkeypatch.setattr(Streams, "triangle", None)  # nothing is computed
     assert digest(X) == digest(X) != digest(X + 1e-12)

@@ -23,7 +23,7 @@ def features(plan, b):
 
 def followed(plan, segments, complete):
     """The features that each kernel's sum has, by the rules of segments."""
-    d, saved, found = len(plan.X), {0: []}, {}
+    d, saved, found = len(plan.X), {0: list[int]()}, dict[int, list[int]]()
     for source, begin, end, start, target, first, last in segments.tolist():
         total = saved[source] + [start + c for c in plan.columns[begin:end].tolist()]
         if target == complete:
