@@ -64,6 +64,7 @@ class Triangles:
         self.P = np.empty((M, self.size), dtype) if P is None else P
         self.dtype = np.dtype(dtype)
         self.squares: Array | None = None  # (M,) sums of squares of triangles
+        self.theorem: Array | None = None  # (M,) δ: K_m + δ_m I ⪰ 0 by a theorem
 
     @property
     def cost(self) -> float:
