@@ -161,6 +161,19 @@ def test_the_command_line_takes_an_address(client, points, tmp_path):
     assert abs(near["upper"] - far["upper"]) <= 1e-5 * near["upper"]
 
 
+def test_several_clients_do_not_wait_for_each_other(client, fitted):
+    """An operation ends when its tasks end, not at the next look at them."""
+    with distributed.Client(client.scheduler.address):  # the default one from now on
+        stack = mklopt.ClusterStack(client, fitted)
+        stack.quad(np.ones(N))
+        seconds = []
+        for k in range(5):
+            begun = time.monotonic()
+            stack.quad(np.full(N, k + 2.0))
+            seconds.append(time.monotonic() - begun)
+    assert min(seconds) < 0.8 * cluster.LOOK
+
+
 def test_traffic_is_what_the_model_says(client, fitted, points):
     stack = mklopt.ClusterStack(client, fitted)
     stack.traffic.clear()
