@@ -48,7 +48,7 @@ from .traffic import HEADER, Moved, Traffic, model, nbytes
 
 try:
     from dask import config
-    from distributed import Client, Future, KilledWorker, get_worker, wait
+    from distributed import Client, Future, KilledWorker, get_worker
     from distributed.client import ClosedClientError
     from distributed.diagnostics.plugin import WorkerPlugin
 except ImportError as error:
@@ -237,18 +237,25 @@ class Cluster:
         raise self._lose(error or "workers lost kernels again and again")
 
     def _wait(self, futures: list[Future]) -> None:
-        """Wait for tasks as long as there are workers, or some may come back."""
+        """Wait for tasks as long as there are workers, or some may come back.
+
+        Each future asks its own client: `distributed.wait` asks the default one, and
+        where there are several clients it is not woken when a task is done.
+        """
         alone = 0.0  # seconds without a worker
-        while True:
-            try:
-                with self.client.as_current():  # there may be other clients
-                    wait(futures, timeout=LOOK)
-                return
-            except TimeoutError:
-                alone = 0.0 if self._workers() else alone + LOOK
-                if alone > self.patience:
-                    why = f"there was no worker for {self.patience:g} s"
-                    raise self._lose(why) from None
+        for future in futures:
+            while True:
+                try:
+                    error = future.exception(timeout=LOOK)
+                except TimeoutError:
+                    alone = 0.0 if self._workers() else alone + LOOK
+                    if alone > self.patience:
+                        why = f"there was no worker for {self.patience:g} s"
+                        raise self._lose(why) from None
+                else:
+                    break
+            if error is not None:
+                raise error
 
     def _supply(self, failed: list[NoAnswer]) -> None:
         """Give workers what they need for an answer; their other errors are raised."""

@@ -23,6 +23,7 @@ from mklopt.formulations import LpNorm
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
+from mklopt.grams import cluster  # noqa: E402
 from mklopt.grams.cluster import ClusterLost  # noqa: E402
 
 N, M = 50, 72
@@ -34,8 +35,8 @@ PLAIN = dict(threads_per_worker=1, processes=True, memory_limit=0, **HOST)
 def client() -> Iterator[Any]:
     """Two single-threaded worker processes."""
     with (
-        distributed.LocalCluster(n_workers=2, **PLAIN) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.LocalCluster(n_workers=2, **PLAIN) as local,
+        distributed.Client(local) as client,
     ):
         yield client
 
@@ -160,6 +161,19 @@ def test_the_command_line_takes_an_address(client, points, tmp_path):
     assert abs(near["upper"] - far["upper"]) <= 1e-5 * near["upper"]
 
 
+def test_several_clients_do_not_wait_for_each_other(client, fitted):
+    """An operation ends when its tasks end, not at the next look at them."""
+    with distributed.Client(client.scheduler.address):  # the default one from now on
+        stack = mklopt.ClusterStack(client, fitted)
+        stack.quad(np.ones(N))
+        seconds = []
+        for k in range(5):
+            begun = time.monotonic()
+            stack.quad(np.full(N, k + 2.0))
+            seconds.append(time.monotonic() - begun)
+    assert min(seconds) < 0.8 * cluster.LOOK
+
+
 def test_traffic_is_what_the_model_says(client, fitted, points):
     stack = mklopt.ClusterStack(client, fitted)
     stack.traffic.clear()
@@ -208,7 +222,7 @@ def test_a_killed_worker_changes_nothing(client, fitted, points, given):
 
 
 def test_a_worker_that_is_killed_during_an_operation(client, fitted, points):
-    big = kernels.subset_gaussians(1500, seed=2).fit(np.tile(points[0], (4, 1)))
+    big = kernels.subset_gaussians(700, seed=2).fit(np.tile(points[0], (4, 1)))
     stack = mklopt.ClusterStack(client, big, storage="lazy")
     stack.quad(np.ones(stack.n))
     killer = threading.Timer(0.15, kill_a_worker, [client])
@@ -230,7 +244,10 @@ def run(name: str, *words: str) -> subprocess.Popen:
     )
 
 
-def test_without_a_scheduler_the_best_point_is_certified_here(fitted, points):
+def test_without_a_scheduler_the_best_point_is_certified_here(
+    fitted, points, monkeypatch
+):
+    monkeypatch.setattr(cluster, "RECONNECT", 1.0)
     off = ("--host", "127.0.0.1", "--no-dashboard")
     scheduler = run("dask_scheduler", "--port", "0", *off)
     assert scheduler.stderr is not None
@@ -271,8 +288,8 @@ def test_without_a_scheduler_the_best_point_is_certified_here(fitted, points):
 
 def test_without_workers_it_waits_and_says_so(fitted):
     with (
-        distributed.LocalCluster(n_workers=0, **PLAIN) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.LocalCluster(n_workers=0, **PLAIN) as local,
+        distributed.Client(local) as client,
     ):
         stack = mklopt.ClusterStack(client, fitted, patience=0.3)
         begun = time.monotonic()
@@ -324,8 +341,8 @@ def test_one_two_and_three_workers_give_the_same_bits(fitted, points):
     found = []
     for count in (1, 2, 3):
         with (
-            distributed.LocalCluster(n_workers=count, **PLAIN) as cluster,
-            distributed.Client(cluster) as client,
+            distributed.LocalCluster(n_workers=count, **PLAIN) as local,
+            distributed.Client(local) as client,
         ):
             stack = mklopt.ClusterStack(client, fitted)
             bits = [x.tobytes() for x in answers(stack)]
