@@ -8,6 +8,7 @@ others numbers; without a loss they get the hinge, its multi-class form, or the 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class NamedProblem:
     """A problem, and the names of its kernels."""
 
     problem: Problem
-    names: list[str]
+    names: Sequence[str]
 
 
 def problem(
@@ -86,7 +87,7 @@ def _drawn(n: int, samples: int | None, seed: int) -> Array:
 
 def _kernels_of(
     X: Array, kernels: str | None, normalize: str | None
-) -> tuple[GramStack, list[str]]:
+) -> tuple[GramStack, Sequence[str]]:
     if kernels is None:
         family = usual_family(X, np.ones(len(X)))
     else:

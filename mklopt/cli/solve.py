@@ -1,5 +1,6 @@
 """The command `mklopt solve`: one problem, its weights and its certificate."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -57,7 +58,7 @@ def command(
     raise SystemExit(0 if result.converged else 1)
 
 
-def described(result: Any, names: list[str]) -> dict[str, Any]:
+def described(result: Any, names: Sequence[str]) -> dict[str, Any]:
     """A result as plain values, for other programs."""
     certificate = result.certificate
     return {
@@ -76,7 +77,7 @@ def described(result: Any, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _show(result: Any, names: list[str]) -> None:
+def _show(result: Any, names: Sequence[str]) -> None:
     from rich.console import Console
 
     from ..util.tables import plain_table

@@ -36,9 +36,12 @@ from .subsets import draw_subsets
 from .table import (
     DISTANCES,
     GAUSSIAN,
+    Bases,
     KernelTable,
     Names,
+    Rules,
     Sizes,
+    ends_of,
     rule_of,
     starts_of,
 )
@@ -204,13 +207,11 @@ def _on_features(sizes: Sizes, rules: tuple, on: str) -> KernelTable:
     every = np.arange(start, start + d, dtype=np.int32)
     found, B = [rule_of(rule) for _, rule in rules], len(widths)
     own = {b: rule for b in range(B) for _, rule in rules if isinstance(rule, Function)}
+    kinds, degrees, numbers, base = np.tile(np.array(found).T, B)
+    columns = np.concatenate([every, every]) if on == "both" else every
     return KernelTable(
-        *(np.tile([rule[i] for rule in found], B) for i in range(3)),
-        np.repeat(np.arange(B), len(rules)),
-        np.full(B, found[0].base),
-        np.full(B, view),
-        np.concatenate([every, every]) if on == "both" else every,
-        np.cumsum([0, *widths]),
+        Rules(kinds, degrees, numbers, np.repeat(np.arange(B), len(rules))),
+        Bases(np.full(B, base[0]), np.full(B, view), columns, ends_of(widths)),
         sizes,
         Names([(B * len(rules), partial(_on, [name for name, _ in rules], on))]),
         own,
@@ -346,16 +347,11 @@ def _subsets(sizes: Sizes, M: int, seed: int) -> KernelTable:
     view, start = _place_of_view(sizes)
     columns += np.int32(start)
     scales = np.fromiter((2 * float(sigma) ** 2 for sigma in sigmas), float, M)
-    ends = np.concatenate([[0], np.cumsum(widths)])
+    kinds, apart = np.full(M, GAUSSIAN, np.int8), np.full(M, DISTANCES, np.int8)
+    views = np.full(M, view, np.int32)
     return KernelTable(
-        np.full(M, GAUSSIAN, np.int8),
-        np.zeros(M, np.int32),
-        scales,
-        np.arange(M, dtype=np.int32),
-        np.full(M, DISTANCES, np.int8),
-        np.full(M, view, np.int32),
-        columns,
-        ends,
+        Rules(kinds, np.zeros(M, np.int32), scales, np.arange(M, dtype=np.int32)),
+        Bases(apart, views, columns, ends_of(widths)),
         sizes,
         Names([(M, partial(_subset_name, sigmas, widths))]),
     )

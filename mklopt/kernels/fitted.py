@@ -1,7 +1,7 @@
 """Kernels on data: what a family becomes when it is fitted.
 
-A table of kernels (table.py), the points, and what was learned on them (learned.py), all
-in arrays: a million kernels take a few hundred bytes each, for any number of points.
+A table of kernels (table.py), the points, and what was learned on them (learned.py),
+all in arrays: a kernel takes a few hundred bytes, for any number of points.
 
 Kernels are normalized when they are computed: a stack costs one evaluation of each.
 Means and scales are learned on the training points, and applied to new points as well.
@@ -96,7 +96,7 @@ class FittedKernels:
         return self._matrices(self.blocks)
 
     def __getitem__(self, at: Any) -> Any:
-        """One matrix, by the number of the kernel; or a subset, by slice, numbers, mask."""
+        """One matrix, by its number; a subset, by a slice, numbers, or a mask."""
         if isinstance(at, int | np.integer) and not isinstance(at, bool):
             return next(iter(self.subset(np.array([range(self.M)[at]]))))
         return self.subset(np.arange(self.M)[at] if isinstance(at, slice) else at)
@@ -229,8 +229,10 @@ class FittedKernels:
         index : array of int, optional
             The kernels that have to learn; by default all.
         """
-        index = np.arange(self.M) if index is None else index
-        new = np.unique(index[~self.learned.known[index]])
+        wanted = ~self.learned.known
+        if index is not None:
+            wanted &= np.bincount(index, minlength=self.M) > 0
+        new = np.flatnonzero(wanted)
         if self._direct:
             self._learn_from_squares(new)
         else:
@@ -283,7 +285,7 @@ class FittedKernels:
         view, columns = self.kernels.place(base)
         return self.blocks[view][:, columns]
 
-    # ---- for compiled loops -----------------------------------------------------------
+    # ---- for compiled loops ----------------------------------------------------------
 
     def squares(self, index: Array) -> Array:
         """k(x, x) of direct kernels at the training points, normalized.
@@ -302,8 +304,8 @@ class FittedKernels:
         gaussian = self.kernels.kinds[index] == GAUSSIAN
         out[gaussian] = self._constants(index[gaussian])[:, None]
         other = np.flatnonzero(~gaussian)
-        for k, (m, *what) in zip(other, self._diagonals(index[other])):
-            out[k] = self._of(*what, self.learned[m], self.who(m))
+        for k, (m, kernel, t) in zip(other, self._diagonals(index[other])):
+            out[k] = self._of(kernel, t, self.learned[m], self.who(m))
         return out
 
     def _constants(self, gaussians: Array) -> Array:

@@ -146,7 +146,7 @@ class Learned:
         """
         shape = max(len(steps), 1), len(self.known)
         numbers, place = np.ones(shape), np.full(shape, -1, np.int32)
-        rows = [np.empty((0, 0))]
+        rows: list[Array] = []
         for s, (step, found) in enumerate(zip(steps, self.steps)):
             if step not in ROWS:
                 numbers[s] = found
@@ -155,4 +155,4 @@ class Learned:
             before = sum(map(len, rows))
             place[s] = np.where(found.place < 0, -1, found.place + before)
             rows.append(found.rows)
-        return numbers, place, np.concatenate([r for r in rows if r.size] or rows)
+        return numbers, place, np.concatenate(rows) if rows else np.empty((0, 0))

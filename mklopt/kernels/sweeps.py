@@ -31,6 +31,7 @@ from ..util.lanes import (
     dot_rows,
     exp_row,
     rows_of_zeros,
+    squares_of_row,
 )
 
 Array = np.ndarray
@@ -239,14 +240,6 @@ def _factors(A, S, I, J, count, w, twice):
         w[e] = twice[e] * total
 
 
-@inlined()
-def _square(v, twice, product):
-    """Σ twice·v²."""
-    for e in range(WIDTH):
-        product[e] = v[e] * twice[e]
-    return dot_rows(v, 0, product, 0)
-
-
 @compiled(error_model="numpy")
 def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
     """out[part, k] = ⟨K_k, A Aᵀ⟩ or ⟨K_k, S⟩ over the tiles of a part; also Σ K_ij².
@@ -258,7 +251,7 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
     T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
     I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
-    w, twice, spare = _row(), _row(), _row()
+    w, twice = _row(), _row()
     parts = len(bounds) - 1
     for unit in range(first, last):
         part, low = unit % parts, unit // parts * BLOCK
@@ -284,7 +277,7 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
                         _normalize(plan, k, v, I, J)
                     out[part, k] += dot_rows(v, 0, w, 0)
                     if measured:
-                        squares[part, k] += _square(v, twice, spare)
+                        squares[part, k] += squares_of_row(v, twice)
 
 
 @compiled(error_model="numpy")

@@ -113,16 +113,33 @@ def _joined(prefix: str, names: Names, i: int) -> str:
     return f"{prefix}: {names[i]}"
 
 
+class Rules(NamedTuple):
+    """The rules of M kernels: one array (M,) each."""
+
+    kinds: Any
+    degrees: Any
+    numbers: Any
+    base: Any
+
+
+class Bases(NamedTuple):
+    """What B bases are made of."""
+
+    kinds: Any
+    views: Any
+    columns: Any
+    ends: Any
+
+
 class KernelTable(Sequence[Kernel]):
     """Kernels on data with given numbers of features, in arrays.
 
     Parameters
     ----------
-    kinds, degrees, numbers, base : arrays (M,)
-        As in the docstring of this module.
-    bases, views : arrays (B,)
-    columns : array of int32
-    ends : array (B + 1,)
+    rules : Rules
+        kinds, degrees, numbers and base, as in the docstring of this module.
+    bases : Bases
+        bases, views, columns and ends.
     sizes : dict of int
         The number of features of each view.
     names : Names
@@ -132,67 +149,55 @@ class KernelTable(Sequence[Kernel]):
 
     def __init__(
         self,
-        kinds: Any,
-        degrees: Any,
-        numbers: Any,
-        base: Any,
-        bases: Any,
-        views: Any,
-        columns: Any,
-        ends: Any,
+        rules: Rules,
+        bases: Bases,
         sizes: Sizes,
         names: Names,
         functions: Mapping[int, Function] | None = None,
     ) -> None:
-        self.kinds = np.asarray(kinds, np.int8)
-        self.degrees = np.asarray(degrees, np.int32)
-        self.numbers = np.asarray(numbers, float)
-        self.base = np.asarray(base, np.int32)
-        self.bases, self.views = np.asarray(bases, np.int8), np.asarray(views, np.int32)
-        self.columns, self.ends = np.asarray(columns, np.int32), np.asarray(ends, int)
+        self.kinds = np.asarray(rules.kinds, np.int8)
+        self.degrees = np.asarray(rules.degrees, np.int32)
+        self.numbers = np.asarray(rules.numbers, float)
+        self.base = np.asarray(rules.base, np.int32)
+        self.bases = np.asarray(bases.kinds, np.int8)
+        self.views = np.asarray(bases.views, np.int32)
+        self.columns = np.asarray(bases.columns, np.int32)
+        self.ends = np.asarray(bases.ends, np.int64)
         self.sizes, self.names = dict(sizes), names
         self.functions = dict(functions or {})
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel], sizes: Sizes) -> KernelTable:
         """The table of a list of kernels."""
-        kernels = list(kernels)
+        kernels, places = list(kernels), list(sizes)
         starts = starts_of(sizes)
-        columns = [_numbers(k, sizes) + starts[k.view] for k in kernels]
-        ends = [0, *accumulate(map(len, columns))]
-        rules = [rule_of(k.rule) for k in kernels]
-        places = list(sizes)
-        table = cls(
-            *([rule[i] for rule in rules] for i in range(3)),
-            np.arange(len(kernels)),
-            [rule.base for rule in rules],
-            [places.index(k.view) for k in kernels],
-            np.concatenate([[], *columns]).astype(np.int32),
-            ends,
+        columns = [_numbers(k, sizes) + np.int32(starts[k.view]) for k in kernels]
+        found = [rule_of(k.rule) for k in kernels]
+        kinds, degrees, numbers, bases = np.array(found).reshape(-1, 4).T
+        views = [places.index(k.view) for k in kernels]
+        return cls(
+            Rules(kinds, degrees, numbers, np.arange(len(kernels))),
+            Bases(bases, views, *_ended(columns)),
             sizes,
             Names.of(k.name for k in kernels),
             {m: k.rule for m, k in enumerate(kernels) if isinstance(k.rule, Function)},
-        )
-        return table._shared()
+        )._shared()
 
     @classmethod
     def joined(cls, tables: Sequence[KernelTable]) -> KernelTable:
         """The kernels of several tables for the same data, one after the other."""
         if len(tables) == 1:
             return tables[0]._shared()
-        before = np.cumsum([0, *(len(table.bases) for table in tables)]).tolist()
+
+        def all_of(name: str) -> Array:
+            return np.concatenate([getattr(table, name) for table in tables])
+
+        before = list(accumulate((len(table.bases) for table in tables), initial=0))
+        base = np.concatenate([table.base + b for table, b in zip(tables, before)])
         widths = np.concatenate([np.diff(table.ends) for table in tables])
         return cls(
-            *(
-                np.concatenate([getattr(table, name) for table in tables])
-                for name in ("kinds", "degrees", "numbers")
-            ),
-            np.concatenate([table.base + b for table, b in zip(tables, before)]),
-            *(
-                np.concatenate([getattr(table, name) for table in tables])
-                for name in ("bases", "views", "columns")
-            ),
-            np.concatenate([[0], np.cumsum(widths)]),
+            Rules(all_of("kinds"), all_of("degrees"), all_of("numbers"), base),
+            Bases(all_of("bases"), all_of("views"), all_of("columns"), ends_of(widths)),
             tables[0].sizes,
             Names.joined([table.names for table in tables]),
             {
@@ -259,22 +264,14 @@ class KernelTable(Sequence[Kernel]):
         columns = [self.columns[self.ends[b] : self.ends[b + 1]] for b in used]
         place = {int(b): i for i, b in enumerate(used)} if self.functions else {}
         return KernelTable(
-            self.kinds[index],
-            self.degrees[index],
-            self.numbers[index],
-            base,
-            self.bases[used],
-            self.views[used],
-            np.concatenate([np.empty(0, np.int32), *columns]),
-            np.cumsum([0, *map(len, columns)]),
+            Rules(self.kinds[index], self.degrees[index], self.numbers[index], base),
+            Bases(self.bases[used], self.views[used], *_ended(columns)),
             self.sizes,
             self.names.take(index),
             {place[b]: rule for b, rule in self.functions.items() if b in place},
         )
 
-    def on(
-        self, name: str, view: str | int, group: Array, sizes: Sizes
-    ) -> KernelTable:
+    def on(self, name: str, view: str | int, group: Array, sizes: Sizes) -> KernelTable:
         """The same kernels of one view on a group of columns of a view of other data.
 
         Parameters
@@ -292,15 +289,10 @@ class KernelTable(Sequence[Kernel]):
         KernelTable
         """
         places = np.asarray(group + starts_of(sizes)[view], np.int32)
+        views = np.full(len(self.bases), list(sizes).index(view))
         return KernelTable(
-            self.kinds,
-            self.degrees,
-            self.numbers,
-            self.base,
-            self.bases,
-            np.full(len(self.bases), list(sizes).index(view)),
-            places[self.columns],
-            self.ends,
+            Rules(self.kinds, self.degrees, self.numbers, self.base),
+            Bases(self.bases, views, places[self.columns], self.ends),
             sizes,
             self.names.under(name),
             self.functions,
@@ -313,15 +305,11 @@ class KernelTable(Sequence[Kernel]):
         if np.all(keep):
             return self
         place = np.cumsum(keep) - 1
+        columns = _moved(self.columns, self.ends, keep)
+        ends, base = ends_of(np.diff(self.ends)[keep]), place[first[self.base]]
         return KernelTable(
-            self.kinds,
-            self.degrees,
-            self.numbers,
-            place[first[self.base]],
-            self.bases[keep],
-            self.views[keep],
-            _moved(self.columns, self.ends, keep),
-            np.concatenate([[0], np.cumsum(np.diff(self.ends)[keep])]),
+            Rules(self.kinds, self.degrees, self.numbers, base),
+            Bases(self.bases[keep], self.views[keep], columns, ends),
             self.sizes,
             self.names,
             {int(place[b]): own for b, own in self.functions.items() if keep[b]},
@@ -333,34 +321,23 @@ class KernelTable(Sequence[Kernel]):
         Equal bases are found by hashes. Two that differ and have the same hash stay
         apart, so that hashes decide nothing but time and memory.
         """
-        columns, own = memoryview(self.columns).cast("B"), self.functions
-        places = zip(self.bases.tolist(), self.views.tolist(), 4 * self.ends[:-1], 4 * self.ends[1:])
-        hashes = (
-            hash((kind, view, columns[a:b].tobytes(), m in own and own[m].shared))
-            for m, (kind, view, a, b) in enumerate(places)
-        )
-        found = np.fromiter(hashes, np.int64, len(self.bases))
-        _, index, inverse = np.unique(found, return_index=True, return_inverse=True)
+        numbers = range(len(self.bases))
+        hashes = np.fromiter(map(hash, map(self._key, numbers)), np.int64, len(numbers))
+        _, index, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         first = index[inverse]
-        for b in np.flatnonzero(first != np.arange(len(first))):
-            if not self._equal(int(first[b]), int(b)):
+        for b in np.flatnonzero(first != np.arange(len(first))).tolist():
+            if self._key(int(first[b])) != self._key(b):
                 first[b] = b
         return first
 
-    def _equal(self, a: int, b: int) -> bool:
-        own = [self.functions[c].shared for c in (a, b) if c in self.functions]
-        return (
-            self.bases[a] == self.bases[b]
-            and self.views[a] == self.views[b]
-            and own[:1] == own[1:]
-            and np.array_equal(
-                self.columns[self.ends[a] : self.ends[a + 1]],
-                self.columns[self.ends[b] : self.ends[b + 1]],
-            )
-        )
+    def _key(self, b: int) -> tuple:
+        """Equal for equal bases."""
+        own = self.functions[b].shared if b in self.functions else None
+        part = self.columns[self.ends[b] : self.ends[b + 1]].tobytes()
+        return int(self.bases[b]), int(self.views[b]), own, part
 
 
-# ---- parts of tables -------------------------------------------------------------------
+# ---- parts of tables -----------------------------------------------------------------
 
 
 class Rule(NamedTuple):
@@ -390,6 +367,19 @@ def starts_of(sizes: Sizes) -> dict[str | int, int]:
 def _numbers(kernel: Kernel, sizes: Sizes) -> Array:
     """The columns of a kernel in its view, as numbers."""
     return np.arange(sizes[kernel.view], dtype=np.int32)[kernel.columns,]
+
+
+def ends_of(widths: Any) -> Array:
+    """Where parts of these lengths begin, one after the other; and their end."""
+    ends = np.zeros(len(widths) + 1, np.int64)
+    np.cumsum(widths, out=ends[1:])
+    return ends
+
+
+def _ended(parts: list[Array]) -> tuple[Array, Array]:
+    """Columns one after the other, and where each part begins and ends."""
+    joined = np.concatenate([np.empty(0, np.int32), *parts])
+    return joined, ends_of([len(part) for part in parts])
 
 
 def _moved(columns: Array, ends: Array, keep: Array) -> Array:

@@ -3,6 +3,7 @@
     add_rows(A, i, T, start, columns, first, last, j)    A[j] = A[i] + Σ T[start + c]
     dot_rows(A, i, B, j)                                 ⟨A[i], B[j]⟩
     exp_row(A, i, c, b)                                  b = exp(c A[i])
+    squares_of_row(a, b)                                 Σ b a² for two rows
     add_multiple(a, c, b)                                a += c b for two rows
     add_product(y, start, A, i, b)                       y[start:] += A[i] b
 
@@ -27,7 +28,7 @@ from numba.extending import intrinsic
 from .compiled import inlined
 from .exponential import BACK, BIAS, LN2, LN2_REST, LOWEST, PER_LN2, TO_INTEGER, series
 
-WIDTH, LANES = 32, 8  # numbers of a row, and of a register
+WIDTH, LANES = 48, 8  # numbers of a row, and of a register
 DOT_CHAIN = WIDTH // LANES + 4  # roundings of a product in `dot_rows`
 INT, PLACE = ir.IntType(64), ir.IntType(32)
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -117,22 +118,39 @@ def add_rows(
 
 @intrinsic
 def dot_rows(typing: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
-    """⟨A[i], B[j]⟩: by lanes, then halves are added until one number is left."""
+    """⟨A[i], B[j]⟩."""
 
     def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Code(context, builder, signature, args)
         rows = zip(code.row(code.data(0), args[1]), code.row(code.data(2), args[3]))
-        total, *others = [builder.fmul(*pair) for pair in rows]
-        for product in others:
-            total = builder.fadd(total, product)
-        size = LANES
-        while size > 1:
-            size //= 2
-            low, high = (_part(builder, total, start, size) for start in (0, size))
-            total = builder.fadd(low, high)
-        return builder.extract_element(total, PLACE(0))
+        return _summed(builder, [builder.fmul(*pair) for pair in rows])
 
     return types.float64(A, i, B, j), write
+
+
+@intrinsic
+def squares_of_row(typing: Any, a: Any, b: Any) -> Any:
+    """Σ b a² for two rows, in the order of `dot_rows`."""
+
+    def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args)
+        rows = zip(*(code.row(code.data(k), INT(0)) for k in range(2)))
+        return _summed(builder, [builder.fmul(x, builder.fmul(x, y)) for x, y in rows])
+
+    return types.float64(a, b), write
+
+
+def _summed(builder: Any, vectors: list) -> Any:
+    """The sum of all numbers: by lanes, then halves until one number is left."""
+    total, *others = vectors
+    for vector in others:
+        total = builder.fadd(total, vector)
+    size = LANES
+    while size > 1:
+        size //= 2
+        low, high = (_part(builder, total, start, size) for start in (0, size))
+        total = builder.fadd(low, high)
+    return builder.extract_element(total, PLACE(0))
 
 
 class _Formula:

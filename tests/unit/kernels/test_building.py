@@ -98,6 +98,13 @@ def test_it_is_the_formula():
     np.testing.assert_allclose(cubic.grams().dense()[0], expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("steps", STEPS, ids=str)
+@pytest.mark.parametrize("family", [kernels.gaussians([1, 3]), kernels.linear()])
+def test_families_of_one_kind_are_the_same_matrices(family, steps):
+    K = family.fit(X, steps).grams().dense()
+    np.testing.assert_array_equal(np.stack(list(family.fit(X, steps))), K)
+
+
 def test_views_have_their_own_columns():
     parts = {"a": X[:, :2], "b": X[:, 2:]}
     family = kernels.views(kernels.gaussians([1, 2], on="both"), parts)

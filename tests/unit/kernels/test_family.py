@@ -110,14 +110,17 @@ def test_subset_gaussians_follow_the_seed_and_start_alike():
 def test_subset_gaussians_have_the_widths_of_the_paper():
     """σ = 5χ² + 0.1 with one degree of freedom: mean 5.1, median 5 · 0.4549 + 0.1."""
     M, d = 20_000, 9
-    drawn: list = kernels.subset_gaussians(M, seed=1).expand({"": d})
-    widths = np.sqrt([kernel.rule.scale / 2 for kernel in drawn])
+    drawn = kernels.subset_gaussians(M, seed=1).expand({"": d})
+    widths = np.sqrt(drawn.numbers / 2)
     assert widths.min() >= 0.1
     assert abs(widths.mean() - 5.1) < 0.2  # four standard errors: 4 · 5√2/√M
     assert abs(np.median(widths) - 2.375) < 0.15
-    sizes = np.bincount([len(kernel.columns) for kernel in drawn], minlength=d + 1)
+    each = np.diff(drawn.ends)[drawn.base]
+    sizes = np.bincount(each, minlength=d + 1)
     assert sizes[0] == 0 and np.all(abs(sizes[1:] - M / d) < 5 * np.sqrt(M / d))
-    often = np.bincount(np.concatenate([kernel.columns for kernel in drawn]))
+    often = np.bincount(
+        drawn.columns, np.bincount(drawn.base).repeat(np.diff(drawn.ends))
+    )
     assert np.all(abs(often - M * (d + 1) / (2 * d)) < 5 * np.sqrt(M))
     Z = np.tile(X, 3)[:, :d]
     K = list(kernels.subset_gaussians(4, seed=1).fit(Z))[3]

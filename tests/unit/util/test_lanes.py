@@ -21,6 +21,11 @@ def dot(A, i, B, j):
 
 
 @njit
+def squares(a, b):
+    return lanes.squares_of_row(a, b)
+
+
+@njit
 def exps(A, i, c, b):
     lanes.exp_row(A, i, c, b)
 
@@ -52,15 +57,20 @@ def test_rows_are_added_one_after_the_other():
         np.testing.assert_array_equal(found[[0, 1, 3]], A[[0, 1, 3]])
 
 
-def test_a_product_of_rows_has_one_order():
-    A, B = rng.normal(size=(2, 3, WIDTH))
-    sums = np.zeros(LANES)
-    for k in range(0, WIDTH, LANES):
-        part = A[2, k : k + LANES] * B[1, k : k + LANES]
-        sums = sums + part if k else part
+def summed(products):
+    """By lanes, then halves until one number is left."""
+    sums = products[:LANES]
+    for k in range(LANES, WIDTH, LANES):
+        sums = sums + products[k : k + LANES]
     while len(sums) > 1:
         sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
-    assert dot(A, 2, B, 1) == sums[0]
+    return sums[0]
+
+
+def test_a_product_of_rows_has_one_order():
+    A, B = rng.normal(size=(2, 3, WIDTH))
+    assert dot(A, 2, B, 1) == summed(A[2] * B[1])
+    assert squares(A[0], B[0]) == summed(A[0] * (A[0] * B[0]))
     assert WIDTH // LANES + np.log2(LANES) <= lanes.DOT_CHAIN
 
 
@@ -77,7 +87,7 @@ def test_exp_has_the_bits_of_the_other_loops():
 
 
 def test_multiples_and_products_are_added_where_they_belong():
-    a, b, y = rng.normal(size=WIDTH), rng.normal(size=WIDTH), rng.normal(size=(3, 50))
+    a, b, y = rng.normal(size=WIDTH), rng.normal(size=WIDTH), rng.normal(size=(3, 70))
     A, before, sums = rng.normal(size=(2, WIDTH)), y.ravel().copy(), a + 1.7 * b
     multiple(a, 1.7, b)
     np.testing.assert_array_equal(a, sums)
