@@ -65,9 +65,14 @@ class Best:
 
     @property
     def gap(self) -> float:
-        """The relative gap of the best primal and the best dual value."""
+        """The relative gap of the best primal and the best dual value.
+
+        Of a large stack that of a single iterate: two points are not combined.
+        """
         if self.primal is None or self.dual is None:
             return math.inf
+        if self.single is not None and not self.single.combines:
+            return self.single.relative_gap
         if self.primal.primal < self.dual.dual:  # crossed by rounding: proves nothing
             return math.inf if self.single is None else self.single.relative_gap
         return relative(self.primal.primal - self.dual.dual, self.primal.primal)

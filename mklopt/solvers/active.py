@@ -263,9 +263,9 @@ def inside(
 
 def _enlarged(problem: Problem, W: Array, found: Certificate, info: dict) -> Iterate:
     """A point of the restricted problem as a point of the whole problem."""
-    if found.weights is not None:
+    if found.weights is not None or problem.grams.is_large:
         theta = np.zeros(problem.grams.M)
-        theta[W] = found.weights
+        theta[W] = weights_of(found)
         return Iterate(found.alpha, theta, info=info)
     B = np.zeros((problem.grams.M, *problem.shape))
     B[W] = found.expansion

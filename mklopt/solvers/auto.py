@@ -37,7 +37,7 @@ from ..certificates.certificate import Certificate
 from ..problem import Problem
 from .active import active
 from .analytic import analytic
-from .base import Iterate, Solver, Steps, solver
+from .base import Iterate, Solver, Steps, Unsupported, solver
 from .spicy import spicy
 
 PATIENCE = 30  # iterates in which the gap must fall …
@@ -67,6 +67,8 @@ def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
         first, why = active, f"{name} leaves kernels unused, and {solvable}"
     elif not formulation.closed("prox") and not analytic.why_not(problem):
         first, why = analytic, f"{name} has weights in closed form, but no prox"
+    elif reason := spicy.why_not(problem):
+        raise Unsupported(f"auto cannot solve {problem}: spicy could, but {reason}")
     else:
         first, why = spicy, anything
     yield first, f"{first.name}: {why}"

@@ -14,12 +14,13 @@ import inspect
 import sys
 from collections.abc import Callable, Generator, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify
 from ..formulations.base import TRAITS
+from ..grams.stack import GramStack
 from ..problem import Problem
 
 Array = np.ndarray
@@ -61,6 +62,22 @@ def certify_iterate(problem: Problem, iterate: Iterate) -> Certificate:
     return certify(problem, alpha, iterate.weights, coefficients=B, remembered=True)
 
 
+class Kept(NamedTuple):
+    """Numbers that a solver keeps: how many there are, and may be."""
+
+    words: str
+    numbers: Callable[[GramStack], int]
+    most: float
+
+
+KEEPS = {
+    "": Kept("", lambda g: 0, 0),
+    "blocks": Kept("arrays of M × n numbers", lambda g: g.M * g.n, 1e8),
+    "squares": Kept("arrays of M × M numbers", lambda g: g.M**2, 4e8),
+    "full": Kept("all kernels in full", lambda g: g.M * g.n**2, 1.5e9),
+}
+
+
 def _in_words(need: str) -> str:
     return " or ".join(TRAITS[trait].words for trait in need.split(" or "))
 
@@ -93,6 +110,10 @@ class Solver:
         What is proved of it, in one sentence.
     about : str
         What it is, in one sentence.
+    keeps : str
+        What it holds in memory besides the kernels: "" numbers of size M and n only,
+        "blocks" (M, n) arrays, "squares" (M, M) arrays, "full" all kernels in full
+        storage. Problems that are too large for it are refused (`KEEPS`).
     """
 
     name: str
@@ -104,6 +125,7 @@ class Solver:
     reference: str = ""
     guarantee: str = ""
     about: str = ""
+    keeps: str = ""
 
     def why_not(self, problem: Problem) -> str:
         """Why it cannot solve a problem.
@@ -128,7 +150,15 @@ class Solver:
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
             return "it needs bias=True" if True in self.bias else "it needs bias=False"
-        return ""
+        return self._too_large(problem)
+
+    def _too_large(self, problem: Problem) -> str:
+        """Why it would need too much memory."""
+        kept, grams = KEEPS[self.keeps], problem.grams
+        if kept.numbers(grams) <= kept.most:
+            return ""
+        size = f"{8e-9 * kept.numbers(grams):.1f} GB"
+        return f"it keeps {kept.words}, here {size}"
 
     def promise(self, problem: Problem) -> float:
         """The relative gap that it reaches on problems of ordinary size.
@@ -170,6 +200,7 @@ def solver(
     reference: str = "",
     guarantee: str = "",
     about: str = "",
+    keeps: str = "",
 ) -> Callable[[Callable[..., Steps]], Solver]:
     """Make a solver of a generator function, and register it by name.
 
@@ -192,6 +223,9 @@ def solver(
         What is proved of it, in one sentence.
     about : str, optional
         What it is. Default: the first line of the module's docstring.
+    keeps : str
+        "blocks" if it holds (M, n) arrays, "squares" (M, M) arrays, "full" all kernels
+        in full storage: it refuses problems that are too large for it.
 
     Returns
     -------
@@ -209,7 +243,7 @@ def solver(
         text = about or sys.modules[steps.__module__].__doc__ or ""
         words = (reference, guarantee, text.strip().split("\n")[0])
         takes = (frozenset(needs), frozenset(losses), frozenset(bias))
-        REGISTRY[name] = Solver(name, steps, *takes, accuracy, *words)
+        REGISTRY[name] = Solver(name, steps, *takes, accuracy, *words, keeps)
         return REGISTRY[name]
 
     return register

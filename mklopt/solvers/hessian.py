@@ -26,6 +26,7 @@ from .steps.weight_newton import newton
     "hessian",
     needs={"simplex"},
     losses={"machine"},
+    keeps="squares",
     reference="kloft2011",
     guarantee="J falls in every step; quadratic convergence near the solution",
 )

@@ -32,6 +32,7 @@ NUMBERS_AT_ONCE, FEWEST_MOVES = 20_000_000, 20
 @solver(
     "interleaved",
     needs={"ball"},
+    keeps="full",
     reference="kloft2011",
     guarantee="limit points are optimal for p > 1",
 )

@@ -48,6 +48,7 @@ AVERAGED_EVERY = 5  # iterates between two averages, for "both"
     "mirror",
     needs={"simplices"},
     accuracy=1e-3,
+    keeps="blocks",
     reference="aflalo2011",
     guarantee="the best of t iterates is within O(√(log M / t)) of the optimum",
 )

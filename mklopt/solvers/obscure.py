@@ -41,6 +41,7 @@ from .steps.epochs import Descent, epoch_range
     losses={"pointwise"},
     bias={False},
     accuracy=up_to_C(1.0, 1e-2),
+    keeps="blocks",
     reference="orabona2012",
     guarantee="the mean of T steps is within O(√(q ln T / T)) of the optimum",
 )

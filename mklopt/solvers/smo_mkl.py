@@ -26,6 +26,7 @@ from .start import first_dual, first_weights
 @solver(
     "smo_mkl",
     needs={"ball", "smooth_dual"},
+    keeps="full",
     reference="kloft2011",
     guarantee="the dual rises in every move",
 )

@@ -21,6 +21,7 @@ ufo = solver(
     losses={"pointwise"},
     bias={False},
     accuracy=up_to_C(1.0, 1e-2),
+    keeps="blocks",
     reference="orabona2011",
     guarantee="the mean of T steps is within O(q ln T / (λT)) of the optimum",
     about=__doc__,

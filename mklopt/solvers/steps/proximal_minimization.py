@@ -152,7 +152,8 @@ def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -
 def units(problem: Problem) -> Gammas:
     """The natural size of each γ: a primal variable over its dual one."""
     spread = float(np.std(problem.y)) if problem.loss.labels == "real" else 1.0
-    largest = float(np.max(np.mean(problem.grams.diag(), axis=1)))
+    parts = (part for _, part in problem.grams.parts())
+    largest = max(float(np.max(np.mean(part.diag(), axis=1))) for part in parts)
     # α is of size C, or smaller if the kernels are so large that this is enough.
     unit = max(1 / float(np.mean(problem.costs)), 1e-2 * largest)
     kernels = unit / max(1.0, largest)  # the published γ are for K_ii ≤ 1
