@@ -29,6 +29,7 @@ from ..formulations.derive.epigraph import DerivationError
 from ..formulations.losses.domains import Projected
 from ..problem import Problem
 from ..util.rounding import TINY, U, gamma, length_above
+from .feature_space import FeatureBounds, Folded
 
 if TYPE_CHECKING:
     from .certificate import Certificate
@@ -84,7 +85,7 @@ class Known(NamedTuple):
 
 def enclose(
     certificate: Certificate,
-    KA: Array | Known | None = None,
+    KA: Array | Known | Folded | None = None,
     KB: Array | None = None,
 ) -> Enclosure:
     """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
@@ -94,6 +95,8 @@ def enclose(
     computed in float64; `ERROR_MARGIN` covers the rounding of these sums.
     """
     problem, alpha = certificate.problem, certificate.alpha
+    if certificate.features is not None:
+        return _enclose_features(certificate, KA)
     with np.errstate(all="ignore"):  # overflow makes bounds infinite
         if KA is None:
             alpha = exact_point(problem, alpha)
@@ -112,6 +115,26 @@ def enclose(
             KB = problem.grams.apply(B) if KB is None else KB
             products = _Products(problem, B, KB, certificate)
         upper, stretch = _upper(problem, products, certificate.bias)
+    return _enclosed(lower, upper, alpha, shrink, stretch)
+
+
+def _enclose_features(certificate: Certificate, known: Any) -> Enclosure:
+    """The same for a point of feature weights (feature_space.py)."""
+    problem, alpha = certificate.problem, certificate.alpha
+    with np.errstate(all="ignore"):
+        if known is None:
+            alpha = exact_point(problem, alpha)
+        bounds = FeatureBounds(problem, alpha, certificate.features, known)
+        v = bounds.norms_above
+        lower, shrink = _lower(problem, alpha, v, certificate.shrink)
+        upper, stretch = _upper(problem, bounds, certificate.bias)
+    return _enclosed(lower, upper, alpha, shrink, stretch)
+
+
+def _enclosed(
+    lower: float, upper: float, alpha: Array, shrink: float, stretch: float
+) -> Enclosure:
+    """The two bounds, or the reason why there are none."""
     reason = ""
     if lower > upper:
         reason = CROSSED.format(lower, upper)
@@ -274,7 +297,9 @@ def _sum_above(costs: Array, values: Array) -> float:
     return math.fsum(costs * values * np.where(values > 0, 1 + 4 * U, 1 - 4 * U))
 
 
-def _upper(problem: Problem, products: _Products, bias: Any) -> tuple[float, float]:
+def _upper(
+    problem: Problem, products: _Products | FeatureBounds, bias: Any
+) -> tuple[float, float]:
     """Upper bound of Σ C V(f) + Ω(u) at t·(w, b) for the best of three t ≥ 1, and t.
 
     At samples on the margin every rounding error of f costs C times as much. A stretch
