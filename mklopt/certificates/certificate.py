@@ -29,6 +29,7 @@ from ..util.arrays import NotFinite, real_array
 from ..util.rounding import U, interval
 from ..util.threads import with_blas_alone
 from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
+from .feature_space import Folded, feature_point
 from .norms import enough_norms, near_use, norms_near
 from .products import Combined, Products
 
@@ -60,6 +61,9 @@ class Certificate:
         Why these are positive semi-definite; "" if it is assumed.
     norms : array (M,)
         The block norms u_m = ‖w_m‖ of the primal point, in K_m + δ_m I.
+    features : array (R,) or (R, k), or None
+        For factors with few columns: the primal point itself, the feature weights w_m
+        of all kernels one below the other. With weights they are θ_m L_mᵀα as computed.
     bounds : Enclosure or None
         lower and upper, if they are known already; see `enclosure`.
     """
@@ -75,11 +79,12 @@ class Certificate:
     shift: Array = field(repr=False)
     proof: str = field(repr=False)
     norms: Array = field(repr=False)
+    features: Array | None = field(repr=False, default=None)
     bounds: Enclosure | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         points = (self.alpha, self.weights, self.coefficients, self.bias, self.norms)
-        for array in points:
+        for array in (*points, self.features):
             if isinstance(array, np.ndarray):  # the bounds are computed from it later
                 array.flags.writeable = False
 
@@ -145,6 +150,10 @@ class Certificate:
         """
         if self.coefficients is not None:
             return self.coefficients[kernels]
+        if self.weights is None:
+            raise ValueError(
+                "the point has feature weights and no coefficients: use `features`"
+            )
         return np.multiply.outer(np.asarray(self.weights)[kernels], self.alpha)
 
     @property
@@ -174,10 +183,13 @@ class Certificate:
         dual = max((low, high), key=lambda c: c.dual)
         if dual is low:
             return low
-        if not self.combines:
+        w = low.features
+        if not self.combines and w is None:
             return min((low, high), key=lambda c: c.relative_gap)
-        points = (dual.alpha, dual.shrink, None, low.expansion, low.bias)
-        return _judged(low.problem, low.primal, dual.dual, *points, norms=low.norms)
+        B = low.expansion if w is None else None
+        points = (dual.alpha, dual.shrink, None, B, low.bias)
+        more: Any = {"norms": low.norms, "features": w}
+        return _judged(low.problem, low.primal, dual.dual, *points, **more)
 
     @property
     def statement(self) -> str:
@@ -209,6 +221,7 @@ def certify(
     weights: Array | None = None,
     *,
     coefficients: Array | None = None,
+    features: Array | None = None,
     remembered: bool = False,
 ) -> Certificate:
     """Two bounds dual ≤ f* ≤ primal from candidates of any solver.
@@ -226,6 +239,9 @@ def certify(
         θ ≥ 0, for the primal point w_m = θ_m Σ_i α_i ψ_m(x_i).
     coefficients : array (M, n) or (M, n, k), optional
         Instead of weights, for w_m = Σ_i coefficients[m, i] ψ_m(x_i).
+    features : array (R,) or (R, k), optional
+        Instead of weights, for kernels given as factors: the feature weights w_m of all
+        kernels, one below the other, with f = Σ_m L_m w_m + b.
     remembered : bool
         Whether products that the stack remembers may be used; it saves passes.
 
@@ -237,7 +253,7 @@ def certify(
     ------
     ValueError
         If a candidate has the wrong shape or is not finite, if weights are negative,
-        or if not exactly one of weights and coefficients is given.
+        or if not exactly one of weights, coefficients and features is given.
 
     Examples
     --------
@@ -250,14 +266,19 @@ def certify(
     if not isinstance(problem, Problem):
         raise ValueError(f"certify takes a Problem first, got {type(problem).__name__}")
     alpha = _checked(dual, problem.shape, "dual")
-    if (weights is None) == (coefficients is None):
-        raise ValueError("give either weights= or coefficients=, not both or neither")
-    if weights is not None:
+    if sum(point is not None for point in (weights, coefficients, features)) != 1:
+        raise ValueError("give one of weights=, coefficients= and features=")
+    if features is not None:
+        features = _checked(features, _feature_shape(problem), "features")
+    elif weights is not None:
         weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
     else:
         shape = (problem.grams.M, *problem.shape)
         coefficients = _checked(coefficients, shape, "coefficients")
     with np.errstate(all="ignore"):  # what overflows is infinite
+        if features is not None or problem.grams.in_feature_space:
+            points = (weights, coefficients, features)
+            return _in_feature_space(problem, alpha, *points, remembered)
         return _certified(problem, alpha, weights, coefficients, remembered)
 
 
@@ -269,6 +290,8 @@ def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
     many are in use, what the stack remembers is enough, too.
     """
     with np.errstate(all="ignore"):
+        if problem.grams.in_feature_space:
+            return _in_feature_space(problem, dual, weights, None, None, False)
         grams, alpha = problem.grams, exact_point(problem, dual)
         v = enough_norms(problem, alpha, weights)
         kernels, above = near_use(problem, v, weights), grams.norms_above(alpha)[1]
@@ -317,6 +340,38 @@ def _certified(
     return _judged(problem, primal, bound, *points, norms=u, products=(products, own))
 
 
+def _feature_shape(problem: Problem) -> tuple[int, ...]:
+    if problem.grams.storage != "factors":
+        raise ValueError("features= is for kernels that are given as factors")
+    return (int(np.sum(problem.grams.ranks)), *problem.shape[1:])
+
+
+def _in_feature_space(
+    problem: Problem,
+    alpha: Array,
+    weights: Array | None,
+    coefficients: Array | None,
+    features: Array | None,
+    remembered: bool,
+) -> Certificate:
+    """The certificate of feature weights; of weights or coefficients they are made."""
+    if remembered:
+        alpha = problem.feasible(alpha)
+    else:
+        problem.grams.forget()
+        alpha = exact_point(problem, alpha)
+    grams = problem.grams
+    h, w = grams.fold(alpha), features
+    if w is None:
+        w = feature_point(problem, h, weights, coefficients)
+    shrink, bound = best_shrink(problem, alpha, grams.feature_norms(h))
+    f, u = grams.unfold(w), grams.feature_norms(w)
+    primal, bias = primal_at(problem, f, u)
+    points = (alpha, shrink, weights, None, bias)
+    more: Any = {} if remembered else {"products": (Folded(h, f), None)}
+    return _judged(problem, primal, bound, *points, norms=u, features=w, **more)
+
+
 def _at_weights(
     problem: Problem, alpha: Array, weights: Array, v: Array, products: Any = None
 ) -> Certificate:
@@ -350,12 +405,13 @@ def _judged(
     *points: Any,
     norms: Array,
     products: tuple[Any, Any] = (None, None),
+    features: Array | None = None,
 ) -> Certificate:
     """A certificate; if rounding makes dual > primal, with lower and upper instead.
 
     Of products with α and with coefficients the bounds are computed at once.
     """
-    known = (problem.grams.shift, problem.grams.proof, norms)
+    known = (problem.grams.shift, problem.grams.proof, norms, features)
     make: Any = Certificate
     found = make(problem, primal, dual, *points, *known)
     if products[0] is not None:

@@ -29,6 +29,7 @@ from ..formulations.derive.epigraph import DerivationError
 from ..formulations.losses.domains import Projected
 from ..problem import Problem
 from ..util.rounding import TINY, U
+from .feature_space import FeatureBounds, Folded
 from .products import ERROR_MARGIN, Combined, Products
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def exact_point(problem: Problem, alpha: Array) -> Array:
 
 def enclose(
     certificate: Certificate,
-    products: Products | Combined | None = None,
+    products: Products | Combined | Folded | None = None,
     primal: Products | None = None,
 ) -> Enclosure:
     """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
@@ -85,6 +86,8 @@ def enclose(
     primal: those of coefficients, which are computed if there are any
     """
     problem, alpha, B = certificate.problem, certificate.alpha, certificate.coefficients
+    if certificate.features is not None:
+        return _enclose_features(certificate, products)
     with np.errstate(all="ignore"):  # overflow makes bounds infinite
         if products is None:
             alpha = exact_point(problem, alpha)
@@ -94,6 +97,26 @@ def enclose(
         if B is not None and primal is None:
             primal = products_of(problem, B, certificate.shift)
         upper, stretch = _upper(problem, primal or products, certificate.bias)
+    return _enclosed(lower, upper, alpha, shrink, stretch)
+
+
+def _enclose_features(certificate: Certificate, known: Any) -> Enclosure:
+    """The same for a point of feature weights (feature_space.py)."""
+    problem, alpha = certificate.problem, certificate.alpha
+    with np.errstate(all="ignore"):
+        if known is None:
+            alpha = exact_point(problem, alpha)
+        bounds = FeatureBounds(problem, alpha, certificate.features, known)
+        v = bounds.norms_above
+        lower, shrink = _lower(problem, alpha, v, certificate.shrink)
+        upper, stretch = _upper(problem, bounds, certificate.bias)
+    return _enclosed(lower, upper, alpha, shrink, stretch)
+
+
+def _enclosed(
+    lower: float, upper: float, alpha: Array, shrink: float, stretch: float
+) -> Enclosure:
+    """The two bounds, or the reason why there are none."""
     reason = ""
     if lower > upper:
         reason = CROSSED.format(lower, upper)
@@ -168,7 +191,7 @@ def _sum_above(costs: Array, values: Array) -> float:
 
 
 def _upper(
-    problem: Problem, products: Products | Combined, bias: Any
+    problem: Problem, products: Products | Combined | FeatureBounds, bias: Any
 ) -> tuple[float, float]:
     """Upper bound of Σ C V(f) + Ω(u) at t·(w, b) for the best of three t ≥ 1, and t.
 

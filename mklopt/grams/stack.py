@@ -31,17 +31,21 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
-from ..util.checks import byte_count, check_list
+from ..util.checks import byte_count, check_list, check_whole
 from .disk import DiskStore
 from .disk_format import Path
 from .disk_writer import Matrices, Parts, write_kernels
+from .factors import Factors, Panel
 from .norm_reads import NormReads
 from .norms import LARGEST_KEPT, StackNorms, frozen
 from .psd import proved_shift
-from .storage import Factors, Triangles
+from .storage import Triangles
 from .validation import check_kind, matrices, stored, wrong_with
 
 Array = np.ndarray
+# Factors are used as they are from so many samples on, if the samples are at least so
+# many times as many as their columns.
+FEATURE_SAMPLES, FEATURE_SHARE = 1000, 2
 
 
 @dataclass
@@ -157,32 +161,8 @@ class GramStack(StackNorms):
             If factors have different numbers of rows, or entries that are not finite.
         """
         check_kind("packed", dtype)
-        if ranks is not None:
-            F, M = np.asarray(factors, np.dtype(dtype)), len(ranks)
-            if F.ndim != 2 or not F.size or F.shape[1] != sum(ranks):
-                raise ValueError(
-                    f"factors have shape {F.shape}; with ranks that sum to "
-                    f"{sum(ranks)} give one (n, {sum(ranks)}) matrix"
-                )
-            store = Factors(F, np.asarray(ranks))
-            return _made(store, np.arange(M), np.zeros(M), "factors")
-        factors = check_list(factors, "factors", "(n, r) matrices, one per kernel")
-        factors = [real_array(L, "a factor", "an (n, r) matrix") for L in factors]
-        shapes = [L.shape for L in factors]
-        one_n = len({shape[:1] for shape in shapes}) == 1
-        if not one_n or any(len(shape) != 2 or 0 in shape for shape in shapes):
-            raise ValueError(
-                f"factors have shapes {shapes}; give one (n, r) matrix per kernel, "
-                "all with the same n"
-            )
-        for m, L in enumerate(factors):
-            if not np.all(np.isfinite(L)):
-                raise ValueError(
-                    f"factor {m} has NaN or infinite entries; clean the data it "
-                    "comes from"
-                )
-        M, kind = len(factors), np.dtype(dtype)
-        store = Factors([L.astype(kind, copy=False) for L in factors])
+        store = _factors(factors, ranks, np.dtype(dtype))
+        M = len(store.ends) - 1
         return _made(store, np.arange(M), np.zeros(M), "factors")
 
     @staticmethod
@@ -268,9 +248,29 @@ class GramStack(StackNorms):
         return [frozen(self._store.factor(m)) for m in self._index]
 
     @property
+    def in_feature_space(self) -> bool:
+        """Whether SVMs and certificates work with the factors, without n × n matrices.
+
+        They do if there are many samples and the factors together have far fewer
+        columns.
+        """
+        if self.storage != "factors" or self.n < FEATURE_SAMPLES:
+            return False
+        return FEATURE_SHARE * int(np.sum(self.ranks)) <= self.n
+
+    @property
     def ranks(self) -> Array:
         """The numbers of columns of the factors, (M,)."""
         return np.asarray(self._store.ranks(self._index))
+
+    @property
+    def owner(self) -> Array:
+        """The kernel that each of the R feature weights belongs to, (R,)."""
+        return np.repeat(np.arange(self.M), self.ranks)
+
+    def panel(self) -> Panel:
+        """The factors side by side, with products (factors.py)."""
+        return self._store.panel(self._index)  # type: ignore[no-any-return]
 
     def fold(self, A: Array) -> Array:
         """L_mᵀA of all kernels, one below the other; one read of the factors.
@@ -282,11 +282,73 @@ class GramStack(StackNorms):
         Returns
         -------
         array (R,) or (R, k)
+            Read-only, and remembered.
         """
+        if self._whole is not None:
+            whole, index = self._whole
+            for known, result in whole._memory["fold"]:
+                if np.array_equal(known, A):
+                    starts = np.cumsum([0, *whole.ranks])
+                    kept = [np.arange(starts[m], starts[m + 1]) for m in index]
+                    return frozen(result[np.concatenate(kept)])
+        return self._remembered("fold", A, self._fold)
+
+    def _fold(self, A: Array) -> Array:
         self._touch()
-        A = np.asarray(A, float)
-        found = self._store.fold(self._index, A.reshape(self.n, -1))
-        return np.asarray(found.reshape(-1, *A.shape[1:]))
+        found = self.panel().fold(A.reshape(self.n, -1))
+        return found.reshape(-1, *A.shape[1:])
+
+    def unfold(self, w: Array) -> Array:
+        """The predictions Σ_m L_m w_m; kernels with w_m = 0 are not read.
+
+        Parameters
+        ----------
+        w : array (R,) or (R, k)
+            The feature weights of all kernels, one below the other.
+
+        Returns
+        -------
+        array (n,) or (n, k)
+            Read-only, and remembered.
+        """
+        return self._remembered("unfold", w, self._unfold)
+
+    def _unfold(self, w: Array) -> Array:
+        columns, owner = w.reshape(len(w), -1), self.owner
+        used = np.unique(owner[np.any(columns != 0, axis=1)])
+        if len(used) == 0:
+            return np.zeros((self.n, *w.shape[1:]))
+        part = self.subset(used)
+        part._touch()
+        found = part.panel().unfold(columns[np.isin(owner, used)])
+        return found.reshape(self.n, *w.shape[1:])
+
+    def feature_norms(self, w: Array) -> Array:
+        """The norms ‖w_m‖ of feature weights.
+
+        Parameters
+        ----------
+        w : array (R,) or (R, k)
+
+        Returns
+        -------
+        array (M,)
+        """
+        return np.sqrt(self._squares(w))
+
+    def _squares(self, w: Array) -> Array:
+        squares = np.sum(w.reshape(len(w), -1) ** 2, axis=1)
+        return np.bincount(self.owner, squares, minlength=self.M)
+
+    def count_reads(self, share: float) -> None:
+        """Add reads of a share of all stored numbers to the count of passes.
+
+        Parameters
+        ----------
+        share : float
+            1 is one read of every number.
+        """
+        self._count.passes += self._share * self._store.cost * share
 
     @property
     def passes(self) -> float:
@@ -306,7 +368,8 @@ class GramStack(StackNorms):
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
         # Tuples are replaced, not changed: another thread may be reading one.
-        self._memory: dict[str, tuple] = {"quad": (), "combine": (), "products": ()}
+        kinds = ("quad", "combine", "products", "fold", "unfold")
+        self._memory: dict[str, tuple] = dict.fromkeys(kinds, ())
         self._reads = NormReads.none(self.M)
 
     # ---- the operations -----------------------------------------------------------
@@ -386,6 +449,8 @@ class GramStack(StackNorms):
         return result
 
     def _quad(self, A: Array) -> Array:
+        if self.storage == "factors":  # from LᵀA, which may be remembered
+            return self._squares(self.fold(A))
         self._touch()
         return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
 
@@ -755,6 +820,39 @@ def _built(fitted: Any, dtype: np.dtype, first: int, last: int) -> Triangles:
     found = Triangles(store.n, last - first, "packed", dtype, store.P[: last - first])
     found.root_sizes = store.root_sizes[: last - first]
     return found
+
+
+def _factors(given: Any, ranks: Any, dtype: np.dtype) -> Factors:
+    """A store of factors, validated."""
+    if ranks is None:
+        given = check_list(given, "factors", "(n, r) matrices, one per kernel")
+        given = [real_array(L, "a factor", "an (n, r) matrix") for L in given]
+        shapes = [L.shape for L in given]
+        one_n = len({shape[:1] for shape in shapes}) == 1
+        if not one_n or any(len(shape) != 2 or 0 in shape for shape in shapes):
+            raise ValueError(
+                f"factors have shapes {shapes}; give one (n, r) matrix per kernel, "
+                "all with the same n"
+            )
+        store = Factors([L.astype(dtype, copy=False) for L in given])
+    else:
+        if not isinstance(given, np.ndarray) or given.dtype != dtype:
+            given = real_array(given, "factors", "an (n, R) matrix").astype(dtype)
+        counts = [check_whole(r, "a rank", 1) for r in ranks]
+        if given.ndim != 2 or not given.size or given.shape[1] != sum(counts):
+            raise ValueError(
+                f"factors have shape {given.shape}; with ranks that sum to "
+                f"{sum(counts)} give one (n, {sum(counts)}) matrix"
+            )
+        store = Factors(given, np.array(counts))
+    if not store.finite:
+        for m in range(len(store.ends) - 1):
+            if not np.all(np.isfinite(store.factor(m))):
+                raise ValueError(
+                    f"factor {m} has NaN or infinite entries; clean the data it "
+                    "comes from"
+                )
+    return store
 
 
 def filled_stack(

@@ -2,7 +2,7 @@
 
     Triangles   one row of numbers per kernel, float64 or float32: the upper triangle
                 (packed, half the memory) or the whole matrix (full, contiguous rows)
-    Factors     K_m = L_m L_mᵀ with L_m side by side in one (n, R) array
+    Factors     K_m = L_m L_mᵀ with L_m side by side in one (n, R) array (factors.py)
 
 Every operation takes `index`, the numbers of the kernels it concerns, so that a subset
 of a stack needs no copy. The loops of loops.py run on all threads. Results are float64
@@ -19,7 +19,6 @@ most γ_k |K||A|.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -192,94 +191,3 @@ class Triangles:
         """The largest number of additions that one product takes part in."""
         tiles = ROWS + COLUMNS + -(-self.n // ROWS) + -(-self.n // COLUMNS)
         return min(terms, tiles) + 2
-
-
-class Factors:
-    """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
-
-    storage, remembered = "factors", REMEMBERED
-
-    def __init__(self, factors: Sequence[Array] | Array, ranks: Array | None = None):
-        """Factors, which are copied, or one (n, R) array with their ranks."""
-        if ranks is None:
-            ranks = np.array([L.shape[1] for L in factors])
-            factors = np.hstack(list(factors))
-        self.F = np.ascontiguousarray(factors)
-        self.ends = np.cumsum([0, *ranks])
-        self.n, self.dtype = len(self.F), self.F.dtype
-
-    def ranks(self, index: Array) -> Array:
-        """The numbers of columns r_m."""
-        return np.diff(self.ends)[index]
-
-    def fold(self, index: Array, A: Array) -> Array:
-        """(R, k): L_mᵀA for an (n, k) matrix A, in float64, by blocks of rows."""
-        columns, owner = self._columns(index)
-        total = np.zeros((len(owner), A.shape[1]))
-        for i in range(0, self.n, FOLDED):
-            part = self.F[i : i + FOLDED, columns].astype(float, copy=False)
-            total += part.T @ A[i : i + FOLDED]
-        return total
-
-    @property
-    def cost(self) -> float:
-        """The cost of reading everything, in passes: 1 is M n² numbers of float64."""
-        return self.F.size / ((len(self.ends) - 1) * self.n**2)
-
-    def factor(self, m: int) -> Array:
-        """L_m, (n, r_m), without a copy."""
-        return self.F[:, self.ends[m] : self.ends[m + 1]]
-
-    def _columns(self, index: Array) -> tuple[Array | slice, Array]:
-        """The columns of F of these kernels, and the place in `index` of each owner."""
-        ranks = np.diff(self.ends)[index]
-        owner = np.repeat(np.arange(len(index)), ranks)
-        if len(index) == len(self.ends) - 1 and in_order(index):
-            return slice(None), owner
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(ranks) - ranks, ranks)
-        return self.ends[index][owner] + within, owner
-
-    def combine(self, index: Array, theta: Array) -> Array:
-        """Σ θ_m L_m L_mᵀ."""
-        columns, owner = self._columns(index)
-        F = self.F[:, columns]
-        return np.asarray((F * theta[owner]) @ F.T)
-
-    def quad(self, index: Array, A: Array) -> Array:
-        """(‖L_mᵀA‖²)_m for an (n, k) matrix A."""
-        columns, owner = self._columns(index)
-        squares = np.sum((self.F[:, columns].T @ A) ** 2, axis=1)
-        return np.bincount(owner, squares, minlength=len(index))
-
-    def against(self, index: Array, S: Array) -> Array:
-        """(⟨K_m, S⟩)_m for a symmetric S."""
-        columns, owner = self._columns(index)
-        F = self.F[:, columns]
-        return np.bincount(owner, np.sum(F * (S @ F), axis=0), minlength=len(index))
-
-    def matvec(self, index: Array, A: Array) -> Array:
-        """(L_m L_mᵀA_m)_m for A of shape (1 or M, n, k)."""
-        out = np.empty((len(index), *A.shape[1:]))
-        arguments = (self.F, index, self.ends, np.ascontiguousarray(A), out)
-        work = len(index) * self.F.size // (len(self.ends) - 1)
-        spread(loops.through, *arguments, count=len(index), work=work)
-        return out
-
-    def rows(self, index: Array, which: Array) -> Array:
-        """(M, r, n): the rows with these numbers."""
-        return np.stack([self.factor(m)[which] @ self.factor(m).T for m in index])
-
-    def diag(self, index: Array) -> Array:
-        """(M, n): the diagonals, sums of squares of rows of L_m."""
-        columns, owner = self._columns(index)
-        out = np.zeros((len(index), self.n))
-        np.add.at(out, owner, (self.F[:, columns] ** 2).T)
-        return out
-
-    def kernel(self, m: int) -> Array:
-        """(n, n): one kernel, multiplied out."""
-        return np.asarray(self.factor(m) @ self.factor(m).T)
-
-    def chain(self, terms: int) -> int:
-        """The largest number of additions that one product takes part in."""
-        return terms + int(np.max(np.diff(self.ends), initial=0)) + 4

@@ -205,9 +205,9 @@ class Run:
             self.status = "rounding"
             return rounding_forbids(self.final, self.tol)
         self.status = "converged"
-        if self.final.weights is None and self.last == math.inf:
+        if self.final.coefficients is not None and self.last == math.inf:
             self.last = self.count + max(EXTRA * self.count, EXTRA_AT_LEAST)
-        return self.final.weights is not None or self.count >= self.last
+        return self.final.coefficients is None or self.count >= self.last
 
     def through(
         self,
@@ -344,7 +344,7 @@ def solve(
 
 
 def _active(found: Certificate) -> int:
-    size = found.weights
+    size = found.norms if found.features is not None else found.weights
     if size is None:
         size = np.max(np.abs(found.expansion.reshape(len(found.expansion), -1)), axis=1)
     return int(np.sum(size > ACTIVE_SHARE * np.max(size, initial=0.0)))

@@ -1,13 +1,15 @@
 """Which point a run returns: kernel weights that reach the gap, or coefficients.
 
 A result shows weights θ and α, and they are what is certified: the primal point is
-w_m = θ_m Σ_i α_i ψ_m(x_i). Some solvers end at coefficients that are not of this form.
+w_m = θ_m Σ_i α_i ψ_m(x_i). Some solvers end at coefficients, or for factors at feature
+weights, that are not of this form.
 Three rules give weights near such a point, with u_m = ‖w_m‖ and v_m = ‖α‖_{K_m}:
 
     u/∂Ω(u)        u/v        ∂Ω*(v)/v     (where Ω* is smooth)
 
 They agree at the optimum. The one with the smallest primal value is certified, and
-returned if its gap is small enough. Otherwise the coefficients are returned.
+returned if its gap is small enough. Otherwise the coefficients are returned. Feature
+weights are certified as they are: only they can be enclosed well for many samples.
 """
 
 import contextlib
@@ -16,6 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify, certify_again, primal_at
+from ..certificates.feature_space import feature_point
 from ..formulations.derive.epigraph import DerivationError
 from ..util.arrays import NotFinite
 
@@ -35,6 +38,8 @@ def certified_again(found: Certificate, tol: float) -> Certificate:
         return certify(problem, alpha, zero)
     if found.weights is not None:
         return certify_again(problem, alpha, found.weights)
+    if found.features is not None:  # the point of a factored problem, as it is
+        return certify(problem, alpha, features=found.features)
     near = certify(problem, alpha, weights_near(found))
     if meets(near, tol):
         return near
@@ -61,12 +66,27 @@ def weights_near(found: Certificate) -> Array:
     It takes one pass.
     """
     problem, alpha, grams = found.problem, found.alpha, found.problem.grams
+    if found.features is not None:
+        return _weights_near_features(found)
     KA = grams.matvec(alpha)
     v = grams.norms(alpha, KA)
 
     def primal(theta: Array) -> float:
         f = np.tensordot(theta, KA, axes=1) + float(theta @ grams.shift) * alpha
         return primal_at(problem, f, theta * v)[0]
+
+    return min(_rules(found, v), key=primal)
+
+
+def _weights_near_features(found: Certificate) -> Array:
+    """The same in feature space: one read of the factors per rule, and one more."""
+    problem, grams = found.problem, found.problem.grams
+    h = grams.fold(found.alpha)
+    v = grams.feature_norms(h)
+
+    def primal(theta: Array) -> float:
+        w = feature_point(problem, h, theta, None)
+        return primal_at(problem, grams.unfold(w), theta * v)[0]
 
     return min(_rules(found, v), key=primal)
 

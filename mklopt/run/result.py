@@ -77,10 +77,13 @@ class Result:
 
     @property
     def point(self) -> str:
-        """ "weights": the certified point is (weights, dual, bias). "coefficients": no
-        weights near it meet the tolerance; it is certificate.coefficients.
+        """ "weights": the certified point is (weights, dual, bias). "coefficients" or
+        "features": no weights near it meet the tolerance; it is
+        certificate.coefficients or certificate.features.
         """
-        return "coefficients" if self.certificate.weights is None else "weights"
+        if self.certificate.weights is not None:
+            return "weights"
+        return "coefficients" if self.certificate.features is None else "features"
 
     @property
     def dual(self) -> Array:
@@ -196,9 +199,11 @@ class Result:
         """
         found = self.certificate
         point = {"dual": found.alpha}
-        for name in ("weights", "coefficients"):
+        for name in ("weights", "coefficients", "features"):
             if getattr(found, name) is not None:
                 point[name] = getattr(found, name)
+        if "weights" in point:
+            point.pop("features", None)  # they follow from the weights
         words = ("solver", "status", "message", "choice")
         about = {"kind": "result", **{word: getattr(self, word) for word in words}}
         about |= {"problem": self.problem.digest(), "about": self.trace.about}
@@ -249,8 +254,10 @@ class Result:
         number = isinstance(tol, int | float)
         if "dual" not in arrays or status not in STATUS or not number:
             raise ValueError(f"{path} is not a file written by mklopt")
-        theta, B = arrays.get("weights"), arrays.get("coefficients")
-        certificate = certify(problem, arrays["dual"], theta, coefficients=B)
+        theta, B, w = map(arrays.get, ("weights", "coefficients", "features"))
+        certificate = certify(
+            problem, arrays["dual"], theta, coefficients=B, features=w
+        )
         parts = {k[6:]: v for k, v in arrays.items() if k.startswith("trace.")}
         message = str(about.get("message", ""))
         if status == "converged" and not meets(certificate, tol):

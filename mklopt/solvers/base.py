@@ -39,6 +39,8 @@ class Iterate:
         θ ≥ 0, for w_m = θ_m Σ_i α_i ψ_m(x_i).
     coefficients : array or function, optional
         (M, n[, k]) instead of weights. A function is called when they are needed.
+    features : array, optional
+        (R[, k]) instead of weights, for factors: f = Σ_m L_m w_m + b.
     bias : optional
         Ignored: the certificate finds the best bias itself.
     info : dict
@@ -48,6 +50,7 @@ class Iterate:
     dual: Array | Callable[[], Array]
     weights: Array | None = None
     coefficients: Array | Callable[[], Array] | None = None
+    features: Array | None = None
     bias: Any = None
     info: dict[str, Any] = field(default_factory=dict)
 
@@ -59,7 +62,8 @@ def certify_iterate(problem: Problem, iterate: Iterate) -> Certificate:
     """The certificate of an iterate. It uses products that the stack remembers."""
     B, alpha = iterate.coefficients, iterate.dual
     B, alpha = B() if callable(B) else B, alpha() if callable(alpha) else alpha
-    return certify(problem, alpha, iterate.weights, coefficients=B, remembered=True)
+    points: Any = {"coefficients": B, "features": iterate.features}
+    return certify(problem, alpha, iterate.weights, **points, remembered=True)
 
 
 class Kept(NamedTuple):

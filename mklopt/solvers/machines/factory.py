@@ -2,6 +2,7 @@
 
 from ...problem import Problem
 from .crammer import CrammerMachine
+from .factored import FactoredMachine
 from .machine import Array, Machine
 from .smooth import SmoothMachine
 from .svm import SVMMachine
@@ -29,6 +30,8 @@ def machine_for(
         is twice differentiable is solved by Newton's method, whose factorization also
         gives the Hessian.
     """
+    if problem.grams.in_feature_space and len(problem.shape) == 1:
+        return FactoredMachine(problem, alpha, sharpness)
     kind = dual_machine(problem)
     if problem.loss.twice_differentiable and (second_order or kind is None):
         kind = SmoothMachine

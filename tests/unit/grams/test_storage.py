@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack
-from mklopt.grams.storage import Factors, Triangles, in_order
+from mklopt.grams.factors import Factors
+from mklopt.grams.storage import Triangles, in_order
 from mklopt.util.rounding import gamma
 
 rng = np.random.default_rng(7)

@@ -1,0 +1,145 @@
+"""The compiled loops over factors: rows of one (n, R) array, in fixed blocks of rows.
+
+    times     F w          one sum per row
+    against   FᵀA          one sum per block of BLOCK rows and column
+
+`runs` are ranges of columns (first, last): those of the kernels concerned. Numbers in
+single precision are converted as they are read; all sums are in float64.
+
+Rounding. A row of `times` is summed in any order: its error is at most γ_{R+1} |F||w|.
+A block of `against` is summed in any order, and the blocks one after the other: the
+error is at most γ_k |F|ᵀ|A| with k = BLOCK + the number of blocks + 1.
+"""
+
+import numpy as np
+
+from ..util.compiled import compiled, inlined
+
+BLOCK = 1024  # rows that share a sum
+ANY_ORDER = {"reassoc", "contract", "nsz"}
+
+
+@inlined(fastmath=ANY_ORDER)
+def _dot(row, w, first, last):
+    total = 0.0
+    for j in range(first, last):
+        total += row[j] * w[j]
+    return total
+
+
+@inlined(fastmath=ANY_ORDER)
+def _size(row, w, first, last):
+    total = 0.0
+    for j in range(first, last):
+        total += abs(row[j] * w[j])
+    return total
+
+
+@compiled()
+def times(F, runs, W, out, first, last):
+    """out[i, c] = Σ_j F[i, j] W[c, j]."""
+    for i in range(first, last):
+        row = F[i]
+        for c in range(len(W)):
+            total = 0.0
+            for r in range(len(runs)):
+                total += _dot(row, W[c], runs[r, 0], runs[r, 1])
+            out[i, c] = total
+
+
+@compiled()
+def times_sizes(F, runs, W, out, first, last):
+    """out[i, c] = Σ_j |F[i, j] W[c, j]|."""
+    for i in range(first, last):
+        row = F[i]
+        for c in range(len(W)):
+            total = 0.0
+            for r in range(len(runs)):
+                total += _size(row, W[c], runs[r, 0], runs[r, 1])
+            out[i, c] = total
+
+
+@inlined(fastmath=ANY_ORDER)
+def _add(o, p, a, first, last):
+    for j in range(first, last):
+        o[j] += a * p[j]
+
+
+@inlined(fastmath=ANY_ORDER)
+def _add_four(o, p, q, r, s, a, b, c, d, first, last):
+    for j in range(first, last):
+        o[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
+
+
+@compiled()
+def against(F, runs, A, out, first, last):
+    """out[block, c, j] = Σ_i F[i, j] A[i, c] over the rows i of each block."""
+    for start in range(first, last, BLOCK):
+        end = min(start + BLOCK, last)
+        fours = start + (end - start) // 4 * 4
+        for c in range(A.shape[1]):
+            o = out[start // BLOCK, c]
+            o[:] = 0.0
+            for r in range(len(runs)):
+                left, right = runs[r, 0], runs[r, 1]
+                for i in range(start, fours, 4):
+                    a, b, d, e = A[i, c], A[i + 1, c], A[i + 2, c], A[i + 3, c]
+                    if a != 0.0 or b != 0.0 or d != 0.0 or e != 0.0:
+                        _add_four(
+                            o, F[i], F[i + 1], F[i + 2], F[i + 3], a, b, d, e, left,
+                            right,
+                        )  # fmt: skip
+                for i in range(fours, end):
+                    _add(o, F[i], A[i, c], left, right)
+
+
+@inlined(fastmath=ANY_ORDER)
+def _add_sizes(o, p, a, first, last):
+    for j in range(first, last):
+        o[j] += abs(a * p[j])
+
+
+@compiled()
+def against_sizes(F, runs, A, out, first, last):
+    """out[block, c, j] = Σ_i |F[i, j] A[i, c]| over the rows i of each block."""
+    for start in range(first, last, BLOCK):
+        for c in range(A.shape[1]):
+            o = out[start // BLOCK, c]
+            o[:] = 0.0
+            for r in range(len(runs)):
+                for i in range(start, min(start + BLOCK, last)):
+                    if A[i, c] != 0.0:
+                        _add_sizes(o, F[i], A[i, c], runs[r, 0], runs[r, 1])
+
+
+@compiled()
+def gather(F, runs, rows, out, first, last):
+    """out[i] = the columns of the runs in row rows[i] of F, for first ≤ i < last."""
+    for i in range(first, last):
+        row, o, place = F[rows[i]], out[i], 0
+        for r in range(len(runs)):
+            for j in range(runs[r, 0], runs[r, 1]):
+                o[place] = row[j]
+                place += 1
+
+
+@compiled()
+def gather_scaled(F, runs, rows, scale, out):
+    """out[i] = scale[i] times row rows[i] of F, the columns of the runs, and a 1."""
+    for i in range(len(rows)):
+        row, o, place, s = F[rows[i]], out[i], 0, scale[i]
+        for r in range(len(runs)):
+            for j in range(runs[r, 0], runs[r, 1]):
+                o[place] = s * row[j]
+                place += 1
+        o[place] = s
+
+
+@compiled()
+def unusual(F, first, last):
+    """0 if all numbers of these rows are finite, NaN otherwise."""
+    total = 0.0
+    for i in range(first, last):
+        for j in range(F.shape[1]):
+            total += 0.0 * np.float64(F[i, j])
+    return total

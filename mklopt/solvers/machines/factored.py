@@ -1,0 +1,201 @@
+"""The inner solver for kernels given as factors: no n × n matrix, R × R systems.
+
+    J(θ) = min over w, b   Σ C_i V(f_i) + ½ Σ_m ‖w_m‖²/θ_m,      f = Σ_m L_m w_m + b
+
+with feature weights w_m = √θ_m x_m of each kernel, solved by feature_newton.py. The
+memory is that of the factors, a part of their rows, and a few numbers per sample.
+
+Derivatives. With F the factors side by side, Θ = diag(θ), h = Fᵀα and B = Fᵀ diag(d) F
+over the samples between their bounds (centred if there is a bias),
+
+    ∂²J/∂θ_m∂θ_l = h_mᵀ [(Θ + B⁻¹)⁻¹]_ml h_l,    (Θ + B⁻¹)⁻¹ = B √Θ A⁻¹ √Θ⁻¹
+
+with A = I + √Θ B √Θ: all of it R × R. For a kernel of weight 0 a tiny weight gives the
+limit. d = 1/r, C V'', or a large number for an infinite curvature.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ...certificates.certificate import Certificate
+from ...grams.stack import GramStack
+from ..base import Iterate
+from .dual_terms import Smooth, terms_of
+from .feature_newton import JITTERS, FeatureNewton, Gram, Point
+from .linear import jittered_cholesky
+from .machine import Array, Machine
+
+NUMBERS_PER_WORK = 1e9  # numbers read in the time after which a solver should yield
+TINY_ROOT = 1e-100  # √θ of kernels of weight 0, relative to the largest
+ON_BOUND = 1e-9  # α_i this near to a bound counts as on it; relative to the largest |α|
+STIFF = 100.0  # times σ: the curvature of a kink in derivatives
+TOLERANCE = 0.03  # relative to the certified gap; Newton's method ends well below it
+
+
+class FactoredMachine(Machine):
+    """The inner solver in feature space, for losses with one output."""
+
+    _at: Point | None = None
+    _newton: FeatureNewton | None = None
+    _gram: Gram | None = None
+    _found: Array | None = None  # the last α
+    products, rows = 0.0, 0  # with all factors; in sums of R × R matrices: so far
+
+    def solve(self, theta: Array, K: Any = None) -> Array:
+        """Solve at θ, from the last α. K(θ) is never formed."""
+        newton, last = self._prepared(theta), self._newton
+        same = last is not None and last.same(newton)
+        self.theta = theta
+        if self.alpha is None or self._at is None:
+            at = newton.cold(self.tol)
+        elif same and self.alpha is self._found:
+            at = newton.again(self._at, self.tol)
+        else:
+            h = self.problem.grams.subset(self._used).fold(self.alpha)
+            at = self._last_point(newton)
+            at = newton.warm(self.alpha, newton.root * h, at, self.tol)
+        self._at, self._newton = at, newton
+        self.products += newton.products
+        self.rows = newton.gram.rows
+        self.problem.grams.count_reads(newton.products)
+        work = newton.products * newton.panel.n * newton.panel.R / NUMBERS_PER_WORK
+        self._found = self._solved(at.alpha, at.gap, 0.125 + work)
+        return self._found
+
+    def _last_point(self, newton: FeatureNewton) -> Point:
+        """The last point, with the same feature weights at the new θ."""
+        last, before = self._at, self._newton
+        assert last is not None and before is not None
+        w = np.zeros(newton.panel.F.shape[1])
+        w[before.panel.places] = before.root * last.x
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x = w[newton.panel.places] / newton.root
+        left = np.setdiff1d(before.panel.places, newton.panel.places)
+        kept = np.all(np.isfinite(x)) and not np.any(w[left])
+        return replace(last, x=x if kept else None)
+
+    @property
+    def features(self) -> Array:
+        """(R,): the feature weights w of the last solution."""
+        assert self._at is not None and self._newton is not None, "solve first"
+        grams = self.problem.grams
+        w = np.zeros(int(np.sum(grams.ranks)))
+        w[np.isin(grams.owner, self._used)] = self._newton.root * self._at.x
+        return w
+
+    def iterate(self) -> Iterate:
+        """α and the feature weights as a candidate."""
+        info = {"svm_solves": self.solves}
+        return Iterate(self.point, features=self.features, info=info)
+
+    def _prepared(self, theta: Array) -> FeatureNewton:
+        """The problem at θ, with the kernels in use; sums over rows are kept."""
+        used = np.flatnonzero(theta)
+        self._used = used if len(used) else np.array([0])
+        grams = self.problem.grams.subset(self._used)
+        panel, old = grams.panel(), self._gram
+        if old is None or not np.array_equal(panel.places, old.panel.places):
+            self._gram = Gram(panel)
+        root = np.sqrt(theta[self._used])[grams.owner]
+        terms, bias = terms_of(self.problem), self.problem.bias
+        assert self._gram is not None
+        return FeatureNewton(panel, root, terms, bias, self._gram)
+
+    def adopt(self, alpha: Array, theta: Array) -> Array:
+        """Continue from an α that was found in another way."""
+        self.theta = theta
+        return self._moved(alpha)
+
+    def extrapolate(self, move: Array) -> None:
+        """Begin the next solve at α + move."""
+        super().extrapolate(move)
+        self.alpha = self.problem.feasible(self.point)
+
+    def set_tolerance(self, certificate: Certificate) -> None:
+        """Set the tolerance to a part of the certified gap."""
+        self.tol = max(self.sharpness, TOLERANCE) * max(certificate.gap, 0.0)
+
+    # ---- J and its derivatives -----------------------------------------------------
+
+    @property
+    def J(self) -> float:
+        """A lower bound of J(θ): the dual value at α."""
+        return self.problem.dual_loss(self.point) - 0.5 * float(self.theta @ self.v**2)
+
+    def products_of(self, which: Array) -> Array:
+        """(n, which): K_mα of some kernels."""
+        grams, found = self.problem.grams, []
+        for m in which:
+            part = grams.subset([m])
+            found.append(part.unfold(part.fold(self.point)))
+        return np.column_stack(found)
+
+    @property
+    def curvature(self) -> Array:
+        """d of all samples at the solution."""
+        assert self._at is not None and self._newton is not None, "solve first"
+        terms = self._newton.terms
+        if isinstance(terms, Smooth):
+            return terms.respond(self._at.g)[1]
+        form, alpha = terms.form, self.point
+        room = ON_BOUND * float(np.max(np.abs(alpha), initial=0.0))
+        free, d = form.free(alpha, room), np.zeros(len(alpha))
+        soft = 0.0 if terms.curved else 1 / (STIFF * self._at.sigma)
+        d[free] = 1 / (soft + form.ridge[free])
+        return d
+
+    def sensitivity(self, force: Array) -> Array:
+        """H applied to each column: −∂α for a change of the predictions."""
+        newton, d = self._newton, self.curvature
+        assert newton is not None
+        if not np.any(d):
+            return np.zeros_like(force)
+        system, border, total = newton.system(None, d)
+        factor = jittered_cholesky(system, JITTERS)
+        if factor is None:
+            return np.zeros_like(force)
+        pushed = d[:, None] * force
+        right = newton.root[:, None] * newton.panel.fold(pushed)
+        means = np.sum(pushed, axis=0) / total if self.problem.bias else 0.0
+        y = scipy.linalg.cho_solve(factor, right - np.multiply.outer(border, means))
+        rest = force - newton.panel.unfold(newton.root[:, None] * y)
+        if self.problem.bias:
+            rest -= means - border @ y / total
+        return d[:, None] * rest
+
+    def hessian(self, which: Array) -> Array:
+        """∂²J/∂θ² for some kernels, by R × R matrices."""
+        kernels = np.union1d(which, self._used)
+        grams, d = self.problem.grams.subset(kernels), self.curvature
+        if not np.any(d):
+            return np.zeros((len(which), len(which)))
+        B = self._bent(grams, kernels, d)
+        root = np.sqrt(self.theta[kernels])
+        root = np.maximum(root, TINY_ROOT * np.max(root))[grams.owner]
+        A = root[:, None] * B * root
+        A[np.diag_indices_from(A)] += 1
+        E = np.zeros((len(root), len(which)))
+        place = np.searchsorted(which, kernels[grams.owner])
+        mine = np.isin(kernels[grams.owner], which)
+        E[mine, place[mine]] = grams.fold(self.point)[mine]
+        factor = jittered_cholesky(A, JITTERS)
+        if factor is None:
+            return np.zeros((len(which), len(which)))
+        inner = scipy.linalg.cho_solve(factor, E / root[:, None])
+        H = (root[:, None] * (B @ E)).T @ inner
+        return np.asarray(0.5 * (H + H.T))
+
+    def _bent(self, grams: GramStack, kernels: Array, d: Array) -> Array:
+        """B = Fᵀ diag(d) F of these kernels, centred if there is a bias."""
+        unit, assembled = float(np.max(d)), self._gram
+        assert assembled is not None
+        if not np.array_equal(kernels, self._used):
+            assembled = Gram(grams.panel())
+        sums = unit * assembled.at(None, d / unit)
+        B = sums[:-1, :-1]
+        if self.problem.bias:
+            B = B - np.outer(sums[:-1, -1] / sums[-1, -1], sums[:-1, -1])
+        return B
