@@ -16,7 +16,7 @@ sonar (208 points), of unit trace, with all cores and a wall clock. A quad over 
 to take at most 25 s on two cores, and a kernel 1.5 times as long for one M as for
 another.
 
-    python -m benchmarks streaming --samples 2000 --cache 80MB --kernels 10000  # shorter
+    python -m benchmarks streaming --samples 2000 --cache 80MB --kernels 10000
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def main() -> None:
         both = [alone(given.samples, solver, cache) for cache in (None, given.cache)]
         lines.append(comparison(*both))
         rows += both
-    counts = [M for M in (10**3, 10**4, 10**5, 10**6) if M <= given.kernels]
+    counts = [M for M in (10**3, 10**4, 10**5, 10**6) if given.kernels >= M]
     swept = [apart(sweep, M) for M in counts]
     lines += sweep_verdicts(swept) if swept else []
     tables = [table(rows, given.samples), sweeps_table(swept)]

@@ -27,6 +27,7 @@ from .enclosure import finite, largest_scale
 Array = np.ndarray
 LONGER = 1.05  # solvers let kernels enter early, as if α were longer by this factor
 ALL = 0.7  # if more kernels than this share have to be read, all are
+MANY = 10_000  # kernels: with more of them, few rounds of reads cost less than many
 WORTH_KEEPING = 0.1  # if a smaller share was read, all are read, and remembered
 ROUNDING = 1e-6  # relative: much more than the rounding of a norm
 SAME = 1e-10  # relative: Ω* has the same value
@@ -94,10 +95,12 @@ def read_where(
     if _all_matter(problem):
         return grams.norms(alpha), np.ones(grams.M, bool)
     plain, above, read = grams.norms_above(alpha)
-    new = (used | ~np.isfinite(above)) & ~read
+    new, first = (used | ~np.isfinite(above)) & ~read, np.count_nonzero(read)
     while np.mean(read | new) <= ALL:
         known = np.count_nonzero(read)
         if np.any(new):
+            if grams.M > MANY and known > first:
+                new |= _next_largest(np.where(read, 0.0, above), known - first)
             grams.subset(new).quad(alpha)
             plain, above, read = grams.norms_above(alpha)
             if np.count_nonzero(read) <= known:
@@ -107,6 +110,11 @@ def read_where(
         if not np.any(new):
             return v, read
     return _all_norms(problem, alpha, read), np.ones(grams.M, bool)
+
+
+def _next_largest(v: Array, count: int) -> Array:
+    """The kernels with the `count` largest bounds: what is read doubles every time."""
+    return v >= max(float(np.partition(v, -count)[-count]), 1e-300)
 
 
 def _all_norms(problem: Problem, alpha: Array, read: Array) -> Array:

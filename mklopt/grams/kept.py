@@ -65,6 +65,11 @@ class Kept:
         """Whether so many kernels can be kept at once."""
         return len(index) <= self.capacity
 
+    def holds(self, index: Array) -> bool:
+        """Whether all these kernels are kept now."""
+        with self.lock:
+            return self.fits(index) and all(int(m) in self._place for m in index)
+
     def of(self, index: Array) -> tuple[Triangles, Array] | None:
         """The table and the places of these kernels in it; None if they are too many.
 

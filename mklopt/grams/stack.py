@@ -759,7 +759,7 @@ class GramStack(StackNorms):
         if not self.proof:
             delta = self._by_theorem()
             others = np.flatnonzero(~np.isfinite(delta))
-            for m in others:
+            for m in others.tolist():
                 delta[m] = proved_shift(self.kernel(m), f"kernel {m}")
             self.shift = frozen(delta)
             self.proof = "Cholesky" if len(others) else "theorem"

@@ -193,8 +193,16 @@ class Streams:
 
     def quad(self, index: Array, A: Array) -> Array:
         """(tr AᵀK_mA)_m for an (n, k) matrix A."""
-        found = self.cache.ask("quad", index, A)
+        found = self.cache.ask("quad", index, A) if self._may_keep(index) else None
         return self._dots(index, A, np.empty((0, 0))) if found is None else found
+
+    def _may_keep(self, index: Array) -> bool:
+        """Whether kernels of a quad are kept: pricing reads thousands, each only once.
+
+        Kernels in use are combined and multiplied, too, and kept because of that.
+        """
+        everyone = len(self.kernels.base)
+        return everyone <= self.cache.capacity or self.cache.holds(index)
 
     def against(self, index: Array, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S."""

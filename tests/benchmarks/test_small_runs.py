@@ -161,7 +161,7 @@ def test_sweeps_are_timed_and_judged(monkeypatch):
         row = streaming.sweep(50)
     assert row.M == 50 and min(row.fit, row.first, row.quad, row.matvec) > 0
     steady = replace(row, M=10**6, quad=row.quad * 20_000)
-    assert [line[:4] for line in streaming.sweep_verdicts([row, steady])][0] == "pass"
+    assert streaming.sweep_verdicts([row, steady])[0].startswith("pass")
     slow = replace(row, M=10**6, quad=1e9)
     assert all("FAIL" in line for line in streaming.sweep_verdicts([row, slow]))
     assert streaming.sweeps_table([row, slow]).row_count == 2

@@ -131,3 +131,14 @@ def test_cleared():
     assert len(kept) == 0
     kept.of(np.arange(3))
     assert source.asked == [0, 1, 2, 0, 1, 2]
+
+
+def test_it_holds_what_was_asked_for_last():
+    source = Source()
+    kept = kept_of(source)
+    assert not kept.holds(np.array([1])) and kept.holds(np.array([], int))
+    kept.of(np.array([1, 4, 7]))
+    assert kept.holds(np.array([7, 1])) and not kept.holds(np.array([1, 2]))
+    assert source.asked == [1, 4, 7]  # asking whether it holds fetches nothing
+    kept.of(np.array([2, 3, 5, 6]))
+    assert not kept.holds(np.array([1])) and not kept.holds(np.arange(M))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from mklopt.kernels.table import (
     starts_of,
 )
 
-SIZES = {"a": 3, "b": 2}
+SIZES: Any = {"a": 3, "b": 2}
 TWICE = Function(lambda A, B: 2 * A @ B.T, "twice")
 KERNELS = [
     Kernel("one", Gaussian(2.0), (2, 0), "a"),
@@ -65,7 +66,13 @@ def test_the_arrays_are_those_that_loops_read():
     assert table.functions == {2: TWICE}
     assert table.apart.tolist() == [True, False, False, False, True]
     assert table.direct.tolist() == [True, True, True, False, True, True]
-    types = [table.kinds, table.degrees, table.base, table.columns, table.ends]
+    types: list[Any] = [
+        table.kinds,
+        table.degrees,
+        table.base,
+        table.columns,
+        table.ends,
+    ]
     assert [x.dtype.name for x in types] == ["int8", "int32", "int32", "int32", "int64"]
 
 

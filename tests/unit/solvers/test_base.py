@@ -11,6 +11,7 @@ from mklopt import GramStack, Problem, certify
 from mklopt.formulations import GroupLasso, LpNorm
 from mklopt.solvers import Iterate, find, solver, solvers, that_can
 from mklopt.solvers.base import (
+    KEEPS,
     REGISTRY,
     Solver,
     certify_iterate,
@@ -87,3 +88,20 @@ def test_iterates_may_be_functions_and_are_certified_the_same():
         found = certify_iterate(p, iterate)
         assert found.primal == pytest.approx(plain.primal, rel=1e-12)
         assert found.dual == pytest.approx(plain.dual, rel=1e-12)
+
+
+def test_a_solver_that_keeps_too_much_says_so(monkeypatch):
+    p = Problem(GramStack(np.stack([np.eye(4)] * 3)), [1, -1, 1, -1], "hinge", LpNorm())
+    for keeps, numbers in (("blocks", 12), ("squares", 9), ("full", 48)):
+        able = Solver("x", None, *[frozenset({True})] * 3, 1e-3, keeps=keeps)  # type: ignore[arg-type]
+        kept = KEEPS[keeps]
+        assert kept.numbers(p.grams) == numbers and able._too_large(p) == ""
+        monkeypatch.setitem(KEEPS, keeps, kept._replace(most=numbers - 1))
+        assert able._too_large(p).startswith(f"it keeps {kept.words}, here ")
+    with pytest.raises(
+        ValueError, match=r"it keeps arrays of M × n.*these can: .*active"
+    ):
+        find("spicy", p.with_(formulation=GroupLasso()))
+    with pytest.raises(ValueError, match="it keeps all kernels in full"):
+        find("interleaved", p)
+    assert "analytic" in that_can(p) and "spicy" not in that_can(p)

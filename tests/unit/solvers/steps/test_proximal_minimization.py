@@ -74,7 +74,7 @@ def test_a_solution_is_recognized_as_a_start(loss):
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"schedule": "quick"}, "choose 'published', 'brisk' or 'geometric'"),
+        ({"schedule": "quick"}, "choose one of published, brisk, geometric"),
         ({"growth": 0.5}, "grow by a factor"),
         ({"gamma": -1.0}, "gamma = -1.0 must be positive"),
         ({"gamma_bias": 0.0}, "gamma_bias"),

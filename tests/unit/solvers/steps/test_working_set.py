@@ -37,6 +37,38 @@ def test_at_most_keeps_the_largest():
     values = np.array([3.0, 0.0, 5.0, 1.0, 4.0])
     np.testing.assert_array_equal(at_most(values, 2), [0.0, 0.0, 5.0, 0.0, 4.0])
     np.testing.assert_array_equal(at_most(values, 4), values)
+    equal = np.array([0.0, 2.0, 2.0, 2.0, 3.0])
+    np.testing.assert_array_equal(at_most(equal, 2), [0.0, 2.0, 0.0, 0.0, 3.0])
+
+
+SAME = [F.LpNorm(1.0), F.LpNorm(2.0), F.BlockNorm(3.0), F.BlockL1(), F.GroupLasso()]
+SAME += [F.ElasticNet(0.3), F.Tikhonov(2.0, 0.7)]
+
+
+@pytest.mark.parametrize("formulation", SAME, ids=repr)
+def test_what_is_the_same_for_a_part_needs_no_zeros(formulation, monkeypatch):
+    kernels, rng = np.array([1, 4, 20, 33]), np.random.default_rng(0)
+    u, step = rng.uniform(0.2, 2.0, 4), rng.uniform(0.5, 1.0, 4)
+    p = Problem(GRAMS, Y, "hinge", formulation, 1.0)
+    filled = restricted(p, kernels).formulation
+    assert isinstance(filled, Restricted)
+    monkeypatch.setattr("mklopt.solvers.steps.working_set.MANY", 0)
+    plain = restricted(p, kernels).formulation
+    assert plain is formulation
+    assert plain.value(u) == pytest.approx(filled.value(u), rel=1e-13)
+    v = u / (2 * np.max(u))
+    assert plain.conjugate(v) == pytest.approx(filled.conjugate(v), rel=1e-13)
+    np.testing.assert_allclose(plain.prox(u, step), filled.prox(u, step), rtol=1e-9)
+    np.testing.assert_allclose(plain.weights(u), filled.weights(u), rtol=1e-12)
+
+
+def test_a_subclass_has_to_say_itself_that_it_is_the_same(monkeypatch):
+    class Weighted(F.GroupLasso):
+        """It could have a number for every kernel."""
+
+    monkeypatch.setattr("mklopt.solvers.steps.working_set.MANY", 0)
+    p = Problem(GRAMS, Y, "hinge", Weighted(), 1.0)
+    assert isinstance(restricted(p, np.array([1, 2])).formulation, Restricted)
 
 
 @pytest.mark.parametrize("formulation", SPARSE, ids=repr)
