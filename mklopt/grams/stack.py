@@ -30,8 +30,9 @@ import numpy as np
 
 from ..util.arrays import real_array
 from ..util.checks import check_choice, check_list, short
+from . import norms
 from .norm_reads import NormReads
-from .norms import LARGEST_KEPT, StackNorms, frozen
+from .norms import StackNorms, frozen
 from .psd import ROUNDING, SINGLE_ROUNDING, indefinite, proved_shift
 from .storage import Factors, Triangles
 
@@ -298,7 +299,7 @@ class GramStack(StackNorms):
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
         whole, index = self._of_whole()
-        if out.size <= LARGEST_KEPT:
+        if out.size <= norms.LARGEST_KEPT:
             whole._memory["products"] = ((A, index, frozen(out)),)
         if self.storage != "factors":  # there quad is more accurate, and cheaper
             self._read(A, self._remember("quad", A, self.inner(A, out)))
