@@ -32,12 +32,13 @@ import numpy as np
 
 from ..util.arrays import real_array
 from ..util.checks import byte_count, check_list, check_whole
+from . import norms
 from .disk import DiskStore
 from .disk_format import Path
 from .disk_writer import Matrices, Parts, write_kernels
 from .factors import Factors, Panel
 from .norm_reads import NormReads
-from .norms import LARGEST_KEPT, StackNorms, frozen
+from .norms import StackNorms, frozen
 from .psd import proved_shift
 from .storage import Triangles
 from .validation import check_kind, matrices, stored, wrong_with
@@ -476,7 +477,7 @@ class GramStack(StackNorms):
         A = np.array(A, float)
         out = self._multiply(A[None], A.shape)
         whole, index = self._of_whole()
-        if out.size <= LARGEST_KEPT:
+        if out.size <= norms.LARGEST_KEPT:
             whole._memory["products"] = ((A, index, frozen(out)),)
         if self.storage != "factors":  # there quad is more accurate, and cheaper
             self._read(A, self._remember("quad", A, self.inner(A, out)))
