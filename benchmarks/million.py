@@ -21,6 +21,7 @@ import multiprocessing
 import resource
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def run(M: int, case: str = "", C: float = 1.0) -> Run:
     found.fit_mb = memory() - before
     grams = fitted.lazy()
     points = [sonar.y, np.roll(sonar.y, 1) / 2]
-    times = [harness.timed(lambda a=a: grams.quad(a))[1] for a in points]
+    times = [harness.timed(partial(grams.quad, a))[1] for a in points]
     found.quad = min(times)
     if case:
         formulation, solver, options, _ = CASES[case]

@@ -29,7 +29,7 @@ from ..formulations.derive.epigraph import DerivationError
 from ..formulations.losses.domains import Projected
 from ..problem import Problem
 from ..util.rounding import TINY, U
-from .feature_space import FeatureBounds, Folded
+from .feature_space import FeatureBounds
 from .products import ERROR_MARGIN, Combined, Products
 
 if TYPE_CHECKING:
@@ -77,12 +77,13 @@ def exact_point(problem: Problem, alpha: Array) -> Array:
 
 def enclose(
     certificate: Certificate,
-    products: Products | Combined | Folded | None = None,
+    products: Any = None,
     primal: Products | None = None,
 ) -> Enclosure:
     """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
 
-    products: with an α that is exactly feasible; without them it takes one pass
+    products: Products, Combined, or for feature weights Folded, with an α that is
+        exactly feasible; without them it takes one pass
     primal: those of coefficients, which are computed if there are any
     """
     problem, alpha, B = certificate.problem, certificate.alpha, certificate.coefficients
@@ -106,7 +107,8 @@ def _enclose_features(certificate: Certificate, known: Any) -> Enclosure:
     with np.errstate(all="ignore"):
         if known is None:
             alpha = exact_point(problem, alpha)
-        bounds = FeatureBounds(problem, alpha, certificate.features, known)
+        w: Any = certificate.features
+        bounds = FeatureBounds(problem, alpha, w, known)
         v = bounds.norms_above
         lower, shrink = _lower(problem, alpha, v, certificate.shrink)
         upper, stretch = _upper(problem, bounds, certificate.bias)

@@ -46,7 +46,7 @@ def feature_point(
         theta = weights[grams.owner]
         return theta.reshape(-1, *[1] * (h.ndim - 1)) * h
     assert coefficients is not None
-    parts = [grams.subset([m]).fold(B) for m, B in enumerate(coefficients)]
+    parts = [grams.subset(np.array([m])).fold(B) for m, B in enumerate(coefficients)]
     return np.concatenate(parts)
 
 

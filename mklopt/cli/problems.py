@@ -61,7 +61,7 @@ def problem(
     y = found["y"][some]
     if "X" in found:
         fitted = _kernels_of(found["X"][some], kernels, normalize)
-        names = fitted.names
+        names: Sequence[str] = fitted.names
         grams = _on_workers(cluster, fitted) if cluster else fitted.grams()
     elif kernels is not None:
         raise ValueError("the file holds kernels K; leave out --kernels")

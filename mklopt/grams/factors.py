@@ -121,7 +121,7 @@ class Factors:
         """Factors, which are copied, or one (n, R) array with their ranks."""
         if ranks is None:
             ranks = np.array([L.shape[1] for L in factors])
-            factors = np.hstack(factors)
+            factors = np.hstack(list(factors))
         self.F = np.ascontiguousarray(factors)
         self.ends = np.cumsum([0, *ranks])
         self.n, self.dtype = len(self.F), self.F.dtype
