@@ -27,7 +27,8 @@ from ..machines.machine import Machine
 
 TINY = 1e-300
 NEWTON_GAP = 0.5  # the relative gap below which a Newton step is worth its pass
-NEWTON_KERNELS = 2000  # with more kernels its linear system is too large
+NEWTON_KERNELS = 2000  # with more kernels its linear system is too large; and it needs
+# all K_mα, which are too large for a large stack
 USED_SHARE = 1e-6  # of the prediction: kernels below it are left out of Newton's model
 MODEL_STEPS, LONGEST_STEP = 2, 10.0  # steps on the model of r; their length in log θ
 LONGEST_EXTRAPOLATION = 3.0  # in log θ, beyond the plain step
@@ -52,6 +53,7 @@ class Ahead:
         target = self.anderson.next(x, image, share)
         smooth = "smooth_dual" in self.machine.problem.formulation.traits
         affordable = gap < NEWTON_GAP and len(theta) <= NEWTON_KERNELS
+        affordable = affordable and not self.machine.problem.grams.is_large
         if self.method == "newton" and smooth and affordable:
             target = newton(self.machine, x, image, share, target)
         limit = LONGEST_EXTRAPOLATION

@@ -95,7 +95,7 @@ def test_a_solver_that_keeps_too_much_says_so(monkeypatch):
     p = Problem(GramStack(np.stack([np.eye(4)] * 3)), [1, -1, 1, -1], "hinge", LpNorm())
     for keeps, numbers in (("blocks", 12), ("squares", 9), ("full", 48)):
         how: Any = (lambda problem: None, *[frozenset({True})] * 3, 1e-3)
-        able = Solver("x", *how, keeps=keeps)
+        able = Solver("x", *how[:5], keeps=keeps)  # type: ignore[misc]
         kept = KEEPS[keeps]
         assert kept.numbers(p.grams) == numbers and able._too_large(p) == ""
         monkeypatch.setitem(KEEPS, keeps, kept._replace(most=numbers - 1))

@@ -103,3 +103,28 @@ def test_equal_kernels_do_not_fill_the_working_set(many):
     one = mklopt.solve(problem.with_(grams=GramStack(K[:30])), tol=1e-6)
     assert found.converged
     assert found.certificate.primal == pytest.approx(one.certificate.primal, rel=2e-6)
+
+
+@pytest.mark.parametrize("solver", ["auto", "analytic", "spg", "lp_newton", "lbfgs"])
+def test_solvers_of_large_stacks_ask_for_no_large_array(many, solver, monkeypatch):
+    """Every answer of the stack is smaller than an (M, n) array of all kernels."""
+    limit, made = 300 * 80 // 2, GramStack._multiply
+
+    def watched(self, blocks, shape):
+        found = made(self, blocks, shape)
+        assert found.size < limit
+        return found
+
+    monkeypatch.setattr(GramStack, "_multiply", watched)
+    squared = solver == "lbfgs"
+    formulation = F.Tikhonov(2.0, 0.5) if solver == "spg" else F.LpNorm(2.0)
+    loss, C = ("squared", 0.1) if squared else ("hinge", 1.0)
+    problem = Problem(GRAMS.apart(), Y, loss, formulation, C, bias=not squared)
+    assert mklopt.solve(problem, solver, tol=1e-3).converged
+    monkeypatch.setattr(GramStack, "_multiply", made)
+    with pytest.raises(AssertionError, match="no large array"):
+        forbidden(problem, limit)
+
+
+def forbidden(problem, limit):
+    assert problem.grams.matvec(problem.y).size < limit, "no large array"
