@@ -123,12 +123,7 @@ class StackNorms:
     def bounds_norms(self) -> bool:
         """Whether norms can be bounded without a read, and reading takes long."""
         whole = self._of_whole()[0]
-<<<<<<< HEAD
         sized = getattr(self._store, "sized", False)
-=======
-        store = self._store  # a size may be computed when it is asked for: do not ask
-        sized = hasattr(type(store), "root_sizes") or "root_sizes" in vars(store)
->>>>>>> h-scale
         return sized and whole.M * self.n**2 >= norm_reads.WORTH
 
     def _of_whole(self: Any) -> tuple[GramStack, Array]:
