@@ -64,8 +64,8 @@ class GramStack:
     shift : array (M,)
         δ of the certified kernels K_m + δ_m I; zero unless `verify_psd` needed it.
     proof : str
-        Why the kernels are positive semi-definite: "factors", "Cholesky", or "" as
-        long as it is only assumed.
+        Why the kernels are positive semi-definite: "factors", "Cholesky", "theorem"
+        (families of kernels), or "" as long as it is only assumed.
 
     Raises
     ------
@@ -663,12 +663,20 @@ class GramStack:
             If a kernel is not positive semi-definite.
         """
         if not self.proof:
-            kernels = ((m, self.kernel(m)) for m in range(self.M))
-            delta = [proved_shift(K, f"kernel {m}") for m, K in kernels]
-            self.shift, self.proof = _frozen(np.array(delta)), "Cholesky"
+            delta = self._by_theorem()
+            others = np.flatnonzero(~np.isfinite(delta))
+            for m in others.tolist():
+                delta[m] = proved_shift(self.kernel(m), f"kernel {m}")
+            self.shift = _frozen(delta)
+            self.proof = "Cholesky" if len(others) else "theorem"
             self._roots = None
             self.forget()
         return self.shift
+
+    def _by_theorem(self) -> Array:
+        """δ that a store knows: K_m + δ_m I ⪰ 0 by a theorem; ∞ where it knows none."""
+        known = getattr(self._store, "theorem", None)  # (M,), of all its kernels
+        return np.full(self.M, np.inf) if known is None else known[self._index].copy()
 
 
 def _made(store: Any, index: Array, shift: Array, proof: str) -> GramStack:

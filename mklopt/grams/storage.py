@@ -56,6 +56,7 @@ class Triangles:
         size = n * n if self.full else n * (n + 1) // 2
         self.P, self.dtype = np.empty((M, size), dtype), np.dtype(dtype)
         self.squares: Array | None = None  # (M,) sums of squares of triangles
+        self.theorem: Array | None = None  # (M,) δ: K_m + δ_m I ⪰ 0 by a theorem
 
     @property
     def cost(self) -> float:

@@ -25,6 +25,7 @@ from ..util.exponential import INNER, exp
 from ..util.threads import spread
 from .functions import Gaussian, Kernel, Power
 from .pairwise import fill_pairs
+from .theorem import psd_shift
 
 if TYPE_CHECKING:
     from .fitted import FittedKernels
@@ -54,9 +55,13 @@ def build(
         squares = np.zeros((bands, fitted.M))
         spread(fill_kernels, *where, *what, squares, count=bands, work=store.P.size)
         store.squares = np.sum(squares, axis=0)
+        if store.dtype == float:
+            store.theorem = psd_shift(fitted, every, traces)
 
-    squares = fitted.squares(np.arange(fitted.M))
-    return filled_stack(squares, fill, storage, dtype)
+    every = np.arange(fitted.M)
+    diagonals = fitted.squares(every)
+    traces = diagonals.sum(axis=1)
+    return filled_stack(diagonals, fill, storage, dtype)
 
 
 def _bases(fitted: FittedKernels) -> tuple[Array, ...]:

@@ -318,20 +318,47 @@ class FittedKernels:
                 found /= learned[gaussians]
         return found
 
-    def rules(self) -> tuple[Array, Array]:
-        """What compiled loops evaluate, for every kernel that has learned.
+    def traces(self, index: Array) -> Array:
+        """Σ_i k(x_i, x_i) of direct kernels, normalized, in float64.
+
+        Parameters
+        ----------
+        index : array of int (r,)
+            The numbers of the kernels.
 
         Returns
         -------
-        two arrays (M,)
+        array (r,)
+        """
+        self.learn(index)
+        gaussian, out = self.kernels.kinds[index] == GAUSSIAN, np.empty(len(index))
+        out[gaussian] = self.n * self._constants(index[gaussian])
+        other = np.flatnonzero(~gaussian)
+        for k in other:
+            out[k] = self.squares(index[k : k + 1]).sum()
+        return out
+
+    def rules(self, index: Array | None = None) -> tuple[Array, Array]:
+        """What compiled loops evaluate, for kernels that have learned.
+
+        Parameters
+        ----------
+        index : array of int (r,), optional
+            The numbers of the kernels; by default all.
+
+        Returns
+        -------
+        two arrays (r,)
             The degrees of powers, 0 for Gaussians; offsets, and −1/scale.
         """
-        table, numbers = self.kernels, self.kernels.numbers.copy()
-        gaussian = table.kinds == GAUSSIAN
-        scales = np.where(np.isnan(numbers), self.learned.means, numbers)[gaussian]
+        every = slice(None) if index is None else index
+        table, numbers = self.kernels, self.kernels.numbers[every].copy()
+        gaussian = table.kinds[every] == GAUSSIAN
+        means = self.learned.means[every]
+        scales = np.where(np.isnan(numbers), means, numbers)[gaussian]
         scales[scales == 0] = 1.0  # all points coincide
         numbers[gaussian] = -1.0 / np.maximum(scales, TINY)
-        return table.degrees, numbers
+        return table.degrees[every], numbers
 
     def divisors(self) -> tuple[Array, Array, Array]:
         """What normalizations divide by, for every kernel (Learned.divisors).

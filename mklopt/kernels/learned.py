@@ -63,6 +63,14 @@ class CompactRows:
         self._used += 1
         return self._used - 1
 
+    def least(self) -> Array:
+        """(M,): the smallest number of each row."""
+        return np.where(
+            self.place < 0,
+            self.numbers,
+            np.append(np.min(self.rows, axis=1, initial=np.inf), 0.0)[self.place],
+        )
+
     def take(self, index: Array) -> CompactRows:
         """The rows of these kernels."""
         part = CompactRows(len(index), self._memory.shape[1])

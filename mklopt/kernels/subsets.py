@@ -15,6 +15,7 @@ from ..util.arrays import Array
 from ..util.compiled import compiled
 
 TOGETHER = 2**22  # features that are permuted at a time, at most
+SURE = 6.0  # standard deviations of the number of columns, for which there is memory
 WORTH = 200_000  # features to permute from which on compiling is worth its time
 
 
@@ -23,22 +24,17 @@ def draw_subsets(M: int, d: int, seed: int) -> tuple[Array, Array, Array]:
 
     M times d is more than the memory that is needed: parts are drawn, and appended.
     """
-    rng, widths, sigmas = (
-        np.random.default_rng(seed),
-        np.empty(M, np.int32),
-        np.empty(M),
-    )
-    sure = M * (d + 1) / 2 + 6 * d * math.sqrt(M / 12)  # nearly
-    columns, used = np.empty(min(M * d, int(sure)), np.int32), 0
+    rng = np.random.default_rng(seed)
+    widths, sigmas = np.empty(M, np.int32), np.empty(M)
+    expected = M * (d + 1) / 2 + SURE * d * math.sqrt(M / 12)
+    columns, used = np.empty(min(M * d, int(expected)), np.int32), 0
     size, draw = max(1, TOGETHER // d), _draw if M * d > WORTH else _draw.py_func
     drawn = np.empty(min(size, M) * d, np.int32)
     for m in range(0, M, size):
         part = slice(m, m + size)
         count = draw(rng, d, 1.0, drawn, widths[part], sigmas[part])
         if used + count > len(columns):
-            columns = np.concatenate(
-                [columns, np.empty(M * d - len(columns), np.int32)]
-            )
+            columns = np.resize(columns, M * d)
         columns[used : used + count] = drawn[:count]
         used += count
     return columns[:used], widths, sigmas

@@ -391,4 +391,4 @@ def _moved(columns: Array, ends: Array, keep: Array) -> Array:
         part = part[np.repeat(keep[some], widths[some])]
         columns[end : end + len(part)] = part
         end += len(part)
-    return columns[:end]
+    return columns[:end] if 2 * end > len(columns) else columns[:end].copy()

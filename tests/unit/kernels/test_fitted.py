@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from mklopt import GramStack, LazyStack, kernels
 from mklopt.kernels.fitted import blocks_of, rows_of, sizes_of
-from mklopt.kernels.functions import Gaussian
+from mklopt.kernels.functions import Gaussian, Power
 
 rng = np.random.default_rng(11)
 MEANS = np.array([0.0, 5.0, 0.0, -1.0])
@@ -121,6 +123,60 @@ def test_a_subset_keeps_its_normalization(steps):
     assert part.names == [fitted.names[3], fitted.names[0]]
     np.testing.assert_array_equal(part.cross(X_NEW), fitted.cross(X_NEW)[[3, 0]])
     np.testing.assert_array_equal(stack(part), stack(fitted)[[3, 0]])
+
+
+def test_slices_are_subsets_and_numbers_are_matrices():
+    fitted = FAMILY.fit(X, "unit_trace")
+    K = stack(fitted)
+    assert fitted[2:5].names == fitted.names[2:5]
+    np.testing.assert_array_equal(stack(fitted[2:5]), K[2:5])
+    np.testing.assert_array_equal(stack(fitted[K[:, 0, 1] > 0]), K[K[:, 0, 1] > 0])
+    np.testing.assert_array_equal(fitted[-1], K[-1])
+    with pytest.raises(IndexError):
+        fitted[len(fitted)]
+
+
+@pytest.mark.parametrize("steps", ["unit_trace", "centre"])
+def test_a_subset_learns_for_its_own_kernels_only(steps):
+    fitted = FAMILY.fit(X, steps)
+    fitted.subset(np.array([3, 0]))
+    assert np.flatnonzero(fitted.learned.known).tolist() == [0, 3]
+    np.testing.assert_array_equal(stack(fitted[3:4]), stack(FAMILY.fit(X, steps))[3:4])
+
+
+def test_arrays_for_loops_are_those_of_the_kernels():
+    fitted = FAMILY.fit(X, ("spherical", "unit_trace"))
+    K, index = stack(fitted), np.array([8, 1, 11, 1])
+    np.testing.assert_array_equal(fitted.squares(index), K.diagonal(0, 1, 2)[index])
+    np.testing.assert_allclose(fitted.traces(index), 1.0)
+    degrees, numbers = fitted.rules()
+    for m, kernel in enumerate(fitted.kernels):
+        if isinstance(kernel.rule, Gaussian):
+            rate = kernel.rule.rate(fitted.learned.means[m])
+            assert (degrees[m], numbers[m]) == (0, rate)
+        else:
+            assert Power(int(degrees[m]), float(numbers[m])) == kernel.rule
+    for whole, part in zip((degrees, numbers), fitted.rules(index)):
+        np.testing.assert_array_equal(whole[index], part)
+    assert fitted.points.shape == (4, 17) and fitted.points.flags.c_contiguous
+
+
+def test_many_kernels_are_a_few_arrays():
+    """200,000 kernels on 300 points: no object for each, nothing of size M n."""
+    points = rng.normal(size=(300, 6))
+    kernels.subset_gaussians(200_000).expand({"": 6})  # compiled before
+    tracemalloc.start()
+    try:
+        fitted = kernels.subset_gaussians(200_000).fit(points, "unit_trace")
+        fitted.learn()
+        kept, peak = tracemalloc.get_traced_memory()
+        part = fitted.subset(np.array([7, 199_999])).cross(points[:3])
+    finally:
+        tracemalloc.stop()
+    assert kept < 50 * 200_000 and peak < 200 * 200_000  # one name has 90 bytes
+    assert part.shape == (2, 3, 300) and len(fitted.kernels.bases) == 63
+    few = list(kernels.subset_gaussians(8).fit(points, "unit_trace"))
+    np.testing.assert_array_equal(part[0], few[7][:3])
 
 
 def test_a_lazy_stack_has_the_same_kernels_and_names():
