@@ -53,6 +53,8 @@ def test_segments_give_every_base_its_features_in_order(name):
         assert sorted(found) == list(range(first, last))
         for k, total in found.items():
             assert total == features(plan, plan.base[k])
+        saving = segments[segments[:, sweeps.TARGET] != complete]
+        assert np.all(saving[:, sweeps.END] > saving[:, sweeps.BEGIN])
         starts = segments[:, sweeps.START]
         apart = plan.apart[plan.base[segments[:, sweeps.FIRST]]]
         np.testing.assert_array_equal(starts == 0, apart)
