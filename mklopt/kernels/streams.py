@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..util.threads import spread
 from . import sweeps
 from .building import BY_SQUARES
 from .sweeps import BLOCK, Area, Plan
+from .theorem import psd_shift
 
 if TYPE_CHECKING:
     from .fitted import FittedKernels
@@ -96,7 +98,7 @@ def streams(fitted: FittedKernels, limit: int) -> Streams | None:
     """
     if not can_stream(fitted):
         return None
-    store = Streams(Direct.of(fitted), limit)
+    store = Streams(Direct.of(fitted), limit, fitted)
     powers = np.flatnonzero(store.kernels.degrees > 0)
     wrong = powers[~np.isfinite(store.largest(powers))]
     if len(wrong):
@@ -111,7 +113,10 @@ class Streams:
 
     storage, remembered, dtype, sized = "lazy", 2, np.dtype(float), True
 
-    def __init__(self, kernels: Direct, limit: int):
+    def __init__(
+        self, kernels: Direct, limit: int, fitted: FittedKernels | None = None
+    ):
+        self.fitted = fitted
         self.kernels, self.n = kernels, kernels.X.shape[1]
         keys = np.empty(len(kernels.apart), np.uint64)
         sweeps.sort_keys(kernels.columns, kernels.ends, kernels.apart, keys)
@@ -323,6 +328,13 @@ class Streams:
         each = (given.base, given.degrees, given.numbers, given.divisors, given.place)
         shared = (given.X, given.columns, given.ends, given.apart, given.roots)
         return iter([*(array[index] for array in each), *shared])
+
+    @cached_property
+    def theorem(self) -> Array | None:
+        """δ for which K_m + δ_m I ⪰ 0 is a theorem; ∞ where it is not."""
+        if self.fitted is None:
+            return None
+        return psd_shift(self.fitted, np.arange(self.fitted.M))
 
     def identity(self) -> bytes:
         """A hash of what defines all kernels: the points and the table."""

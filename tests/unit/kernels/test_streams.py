@@ -291,3 +291,13 @@ def test_entries_that_are_not_finite_are_refused():
         ),
     ):
         LazyStack(1e100 * X, kernels.polynomials([1, 2]))
+
+
+def test_positive_semi_definite_by_theorem_without_a_matrix():
+    X = np.random.default_rng(5).normal(size=(30, 4))
+    fitted = kernels.subset_gaussians(12).fit(X, "unit_trace")
+    lazy, stored = fitted.lazy(), fitted.grams()
+    np.testing.assert_array_equal(lazy.verify_psd(), stored.verify_psd())
+    assert lazy.proof == stored.proof == "theorem" and 0 < np.max(lazy.shift) < 1e-12
+    part = fitted.lazy().subset(np.arange(3, 7))
+    np.testing.assert_array_equal(part.verify_psd(), stored.shift[3:7])
