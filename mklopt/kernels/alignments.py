@@ -17,6 +17,7 @@ from ..util.checks import check_flag
 from .normalizations import TINY
 
 SLAB_ENTRIES = 2**22  # numbers in memory at a time (32 MB)
+FEWEST_ROWS = 64  # that are read at a time
 
 
 def alignment(grams: Any, centred: bool = True) -> Array:
@@ -91,10 +92,13 @@ def target_alignment(grams: Any, y: Any, centred: bool = True) -> Array:
     if not size > TINY * stack.n:
         raise ValueError("y is the same for all samples; give labels that differ")
     dots, squares = np.zeros(stack.M), np.zeros(stack.M)
-    for i, rows in _slabs(stack, centred):
-        KY = rows.reshape(-1, stack.n) @ Y
-        dots += KY.reshape(stack.M, -1) @ Y[i].ravel()
-        squares += np.einsum("mij,mij->m", rows, rows)
+    together = max(1, SLAB_ENTRIES // (FEWEST_ROWS * stack.n))
+    for m in range(0, stack.M, together):  # a million have rows beyond all memory
+        part = np.arange(m, min(m + together, stack.M))
+        for i, rows in _slabs(stack.subset(part), centred):
+            KY = rows.reshape(-1, stack.n) @ Y
+            dots[part] += KY.reshape(len(part), -1) @ Y[i].ravel()
+            squares[part] += np.einsum("mij,mij->m", rows, rows)
     return np.asarray(dots / (_norms(squares, stack.n) * size))
 
 
