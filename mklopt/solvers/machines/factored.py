@@ -198,11 +198,11 @@ class FactoredMachine(Machine):
         panel, force_there = newton.panel.rows(free), force[free]
         pushed = d[free, None] * force_there
         right = newton.root[:, None] * panel.fold(pushed)
-        means = np.sum(pushed, axis=0) / total if self.problem.bias else 0.0
+        bias = 1.0 if self.problem.bias else 0.0
+        means = bias * np.sum(pushed, axis=0) / total
         y = scipy.linalg.cho_solve(factor, right - np.multiply.outer(border, means))
         rest = force_there - panel.unfold(newton.root[:, None] * y)
-        if self.problem.bias:
-            rest -= means - border @ y / total
+        rest -= means - bias * (border @ y) / total
         out = np.zeros_like(force)
         out[free] = d[free, None] * rest
         return out
