@@ -19,55 +19,78 @@ BLOCK = 1024  # rows that share a sum
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
+# Slices begin at 0: the compiler knows that no index counts from the end.
+
+
 @inlined(fastmath=ANY_ORDER)
-def _dot(row, w, first, last):
+def _dot(row, w):
     total = 0.0
-    for j in range(first, last):
+    for j in range(len(w)):
         total += row[j] * w[j]
     return total
 
 
 @inlined(fastmath=ANY_ORDER)
-def _size(row, w, first, last):
+def _size(row, w):
     total = 0.0
-    for j in range(first, last):
+    for j in range(len(w)):
         total += abs(row[j] * w[j])
     return total
+
+
+@inlined(fastmath=ANY_ORDER)
+def _four_dots(p, q, r, s, w):
+    a = b = c = d = 0.0
+    for j in range(len(w)):
+        a += p[j] * w[j]
+        b += q[j] * w[j]
+        c += r[j] * w[j]
+        d += s[j] * w[j]
+    return a, b, c, d
 
 
 @compiled()
 def times(F, runs, W, out, first, last):
     """out[i, c] = Σ_j F[i, j] W[c, j]."""
-    for i in range(first, last):
-        row = F[i]
+    out[first:last] = 0.0
+    fours = first + (last - first) // 4 * 4
+    for k in range(len(runs)):
+        left, right = runs[k, 0], runs[k, 1]
         for c in range(len(W)):
-            total = 0.0
-            for r in range(len(runs)):
-                total += _dot(row, W[c], runs[r, 0], runs[r, 1])
-            out[i, c] = total
+            w = W[c, left:right]
+            for i in range(first, fours, 4):
+                p, q = F[i, left:right], F[i + 1, left:right]
+                r, s = F[i + 2, left:right], F[i + 3, left:right]
+                a, b, d, e = _four_dots(p, q, r, s, w)
+                out[i, c] += a
+                out[i + 1, c] += b
+                out[i + 2, c] += d
+                out[i + 3, c] += e
+            for i in range(fours, last):
+                out[i, c] += _dot(F[i, left:right], w)
 
 
 @compiled()
 def times_sizes(F, runs, W, out, first, last):
     """out[i, c] = Σ_j |F[i, j] W[c, j]|."""
     for i in range(first, last):
-        row = F[i]
         for c in range(len(W)):
             total = 0.0
             for r in range(len(runs)):
-                total += _size(row, W[c], runs[r, 0], runs[r, 1])
+                left, right = runs[r, 0], runs[r, 1]
+                total += _size(F[i, left:right], W[c, left:right])
             out[i, c] = total
 
 
 @inlined(fastmath=ANY_ORDER)
-def _add(o, p, a, first, last):
-    for j in range(first, last):
+def _add(o, p, a):
+    for j in range(len(o)):
         o[j] += a * p[j]
 
 
 @inlined(fastmath=ANY_ORDER)
-def _add_four(o, p, q, r, s, a, b, c, d, first, last):
-    for j in range(first, last):
+def _add_four(o, p, q, r, s, a, b, c, d):
+    for j in range(len(o)):
         o[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
 
 
@@ -77,25 +100,24 @@ def against(F, runs, A, out, first, last):
     for start in range(first, last, BLOCK):
         end = min(start + BLOCK, last)
         fours = start + (end - start) // 4 * 4
-        for c in range(A.shape[1]):
-            o = out[start // BLOCK, c]
-            o[:] = 0.0
-            for r in range(len(runs)):
-                left, right = runs[r, 0], runs[r, 1]
+        out[start // BLOCK] = 0.0
+        for k in range(len(runs)):
+            left, right = runs[k, 0], runs[k, 1]
+            for c in range(A.shape[1]):
+                o = out[start // BLOCK, c, left:right]
                 for i in range(start, fours, 4):
                     a, b, d, e = A[i, c], A[i + 1, c], A[i + 2, c], A[i + 3, c]
                     if a != 0.0 or b != 0.0 or d != 0.0 or e != 0.0:
-                        _add_four(
-                            o, F[i], F[i + 1], F[i + 2], F[i + 3], a, b, d, e, left,
-                            right,
-                        )  # fmt: skip
+                        p, q = F[i, left:right], F[i + 1, left:right]
+                        r, s = F[i + 2, left:right], F[i + 3, left:right]
+                        _add_four(o, p, q, r, s, a, b, d, e)
                 for i in range(fours, end):
-                    _add(o, F[i], A[i, c], left, right)
+                    _add(o, F[i, left:right], A[i, c])
 
 
 @inlined(fastmath=ANY_ORDER)
-def _add_sizes(o, p, a, first, last):
-    for j in range(first, last):
+def _add_sizes(o, p, a):
+    for j in range(len(o)):
         o[j] += abs(a * p[j])
 
 
@@ -104,35 +126,40 @@ def against_sizes(F, runs, A, out, first, last):
     """out[block, c, j] = Σ_i |F[i, j] A[i, c]| over the rows i of each block."""
     for start in range(first, last, BLOCK):
         for c in range(A.shape[1]):
-            o = out[start // BLOCK, c]
-            o[:] = 0.0
+            out[start // BLOCK, c] = 0.0
             for r in range(len(runs)):
+                left, right = runs[r, 0], runs[r, 1]
+                o = out[start // BLOCK, c, left:right]
                 for i in range(start, min(start + BLOCK, last)):
                     if A[i, c] != 0.0:
-                        _add_sizes(o, F[i], A[i, c], runs[r, 0], runs[r, 1])
+                        _add_sizes(o, F[i, left:right], A[i, c])
 
 
 @compiled()
 def gather(F, runs, rows, out, first, last):
     """out[i] = the columns of the runs in row rows[i] of F, for first ≤ i < last."""
     for i in range(first, last):
-        row, o, place = F[rows[i]], out[i], 0
+        place = 0
         for r in range(len(runs)):
-            for j in range(runs[r, 0], runs[r, 1]):
-                o[place] = row[j]
-                place += 1
+            part = F[rows[i], runs[r, 0] : runs[r, 1]]
+            o = out[i, place : place + len(part)]
+            for j in range(len(part)):
+                o[j] = part[j]
+            place += len(part)
 
 
 @compiled()
 def gather_scaled(F, runs, rows, scale, out):
     """out[i] = scale[i] times row rows[i] of F, the columns of the runs, and a 1."""
     for i in range(len(rows)):
-        row, o, place, s = F[rows[i]], out[i], 0, scale[i]
+        place, s = 0, scale[i]
         for r in range(len(runs)):
-            for j in range(runs[r, 0], runs[r, 1]):
-                o[place] = s * row[j]
-                place += 1
-        o[place] = s
+            part = F[rows[i], runs[r, 0] : runs[r, 1]]
+            o = out[i, place : place + len(part)]
+            for j in range(len(part)):
+                o[j] = s * part[j]
+            place += len(part)
+        out[i, place] = s
 
 
 @compiled()

@@ -173,13 +173,13 @@ def nearest(problem: Problem, v: Array) -> Array:
 def opening(problem: Problem, machine: Machine) -> Array:
     """The first θ, from the inner problem with equal weights."""
     M, orthant = problem.grams.M, "orthant" in problem.formulation.traits
-    K = problem.grams.combine(np.ones(M))
+    K = machine.combined(np.ones(M))
     size = first_size(problem, K) if orthant else 1 / M
     for _ in range(SIZE_SOLVES):
         alpha = machine.solve(np.full(M, size), K=size * K)
         if not orthant:
             break
-        times = resized(problem, float(alpha @ machine.K @ alpha), size * M)
+        times = resized(problem, float(alpha @ (machine.K @ alpha)), size * M)
         size *= times
         if 1 / SIZE_FACTOR < times < SIZE_FACTOR or machine.work > 1:
             break
@@ -191,7 +191,7 @@ def opening(problem: Problem, machine: Machine) -> Array:
     return theta
 
 
-def first_size(problem: Problem, K: Array) -> float:
+def first_size(problem: Problem, K: Any) -> float:
     """The common weight for which predictions are about GOOD_PREDICTION.
 
     α is taken along a = −C V'(0), with the length that an average kernel allows:
@@ -267,6 +267,11 @@ def _enlarged(problem: Problem, W: Array, found: Certificate, info: dict) -> Ite
         theta = np.zeros(problem.grams.M)
         theta[W] = weights_of(found)
         return Iterate(found.alpha, theta, info=info)
+    if found.features is not None:
+        owner = problem.grams.owner
+        w = np.zeros((len(owner), *found.features.shape[1:]))
+        w[np.isin(owner, W)] = found.features
+        return Iterate(found.alpha, features=w, info=info)
     B = np.zeros((problem.grams.M, *problem.shape))
     B[W] = found.expansion
     return Iterate(found.alpha, coefficients=B, info=info)

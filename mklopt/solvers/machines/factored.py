@@ -14,7 +14,7 @@ with A = I + √Θ B √Θ: all of it R × R. For a kernel of weight 0 a tiny we
 limit. d = 1/r, C V'', or a large number for an infinite curvature.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import scipy.linalg
 
 from ...certificates.certificate import Certificate
 from ...grams.stack import GramStack
+from ...problem import Problem
 from ..base import Iterate
 from .dual_terms import Smooth, terms_of
 from .feature_newton import JITTERS, FeatureNewton, Gram, Point
@@ -32,7 +33,27 @@ NUMBERS_PER_WORK = 1e9  # numbers read in the time after which a solver should y
 TINY_ROOT = 1e-100  # √θ of kernels of weight 0, relative to the largest
 ON_BOUND = 1e-9  # α_i this near to a bound counts as on it; relative to the largest |α|
 STIFF = 100.0  # times σ: the curvature of a kink in derivatives
-TOLERANCE = 0.03  # relative to the certified gap; Newton's method ends well below it
+LOOSER = 10.0  # the first tolerance, relative to that of other machines
+# The tolerance relative to the certified gap, with one kernel and with several; a gap
+# larger than ACCURATE times the primal value counts as this.
+ALONE, TOLERANCE, ACCURATE = 0.03, 1e-3, 0.1
+
+
+@dataclass(frozen=True)
+class Combined:
+    """K(θ) = Σθ_mL_mL_mᵀ as an operator: products without the matrix."""
+
+    grams: GramStack
+    theta: Array
+
+    def __matmul__(self, alpha: Array) -> Array:
+        """K(θ) α."""
+        h, theta = self.grams.fold(alpha), self.theta[self.grams.owner]
+        return self.grams.unfold(theta.reshape(-1, *[1] * (h.ndim - 1)) * h)
+
+    def __rmul__(self, factor: float) -> "Combined":
+        """A multiple of it."""
+        return Combined(self.grams, factor * self.theta)
 
 
 class FactoredMachine(Machine):
@@ -44,8 +65,17 @@ class FactoredMachine(Machine):
     _found: Array | None = None  # the last α
     products, rows = 0.0, 0  # with all factors; in sums of R × R matrices: so far
 
+    def __init__(self, problem: Problem, alpha: Array | None, sharpness: float):
+        super().__init__(problem, alpha, sharpness)
+        self.tol *= LOOSER
+
+    def combined(self, theta: Array) -> Combined:
+        """Σθ_mK_m as an operator."""
+        return Combined(self.problem.grams, theta)
+
     def solve(self, theta: Array, K: Any = None) -> Array:
         """Solve at θ, from the last α. K(θ) is never formed."""
+        self.K = self.combined(theta)
         newton, last = self._prepared(theta), self._newton
         same = last is not None and last.same(newton)
         self.theta = theta
@@ -86,10 +116,15 @@ class FactoredMachine(Machine):
         w[np.isin(grams.owner, self._used)] = self._newton.root * self._at.x
         return w
 
+    def primal_point(self) -> dict[str, Array]:
+        """The primal point of the last solution: feature weights, or θ."""
+        found = self._found is not None and np.array_equal(self.point, self._found)
+        return {"features": self.features} if found else {"weights": self.theta}
+
     def iterate(self) -> Iterate:
         """α and the feature weights as a candidate."""
         info = {"svm_solves": self.solves}
-        return Iterate(self.point, features=self.features, info=info)
+        return Iterate(self.point, **self.primal_point(), info=info)
 
     def _prepared(self, theta: Array) -> FeatureNewton:
         """The problem at θ, with the kernels in use; sums over rows are kept."""
@@ -116,7 +151,9 @@ class FactoredMachine(Machine):
 
     def set_tolerance(self, certificate: Certificate) -> None:
         """Set the tolerance to a part of the certified gap."""
-        self.tol = max(self.sharpness, TOLERANCE) * max(certificate.gap, 0.0)
+        share = ALONE if self.problem.grams.M == 1 else TOLERANCE
+        gap, primal = max(certificate.gap, 0.0), abs(certificate.primal)
+        self.tol = max(self.sharpness, share) * min(gap, ACCURATE * primal)
 
     # ---- J and its derivatives -----------------------------------------------------
 
@@ -157,14 +194,18 @@ class FactoredMachine(Machine):
         factor = jittered_cholesky(system, JITTERS)
         if factor is None:
             return np.zeros_like(force)
-        pushed = d[:, None] * force
-        right = newton.root[:, None] * newton.panel.fold(pushed)
-        means = np.sum(pushed, axis=0) / total if self.problem.bias else 0.0
+        free = np.flatnonzero(d)
+        panel, force_there = newton.panel.rows(free), force[free]
+        pushed = d[free, None] * force_there
+        right = newton.root[:, None] * panel.fold(pushed)
+        bias = 1.0 if self.problem.bias else 0.0
+        means = bias * np.sum(pushed, axis=0) / total
         y = scipy.linalg.cho_solve(factor, right - np.multiply.outer(border, means))
-        rest = force - newton.panel.unfold(newton.root[:, None] * y)
-        if self.problem.bias:
-            rest -= means - border @ y / total
-        return d[:, None] * rest
+        rest = force_there - panel.unfold(newton.root[:, None] * y)
+        rest -= means - bias * (border @ y) / total
+        out = np.zeros_like(force)
+        out[free] = d[free, None] * rest
+        return out
 
     def hessian(self, which: Array) -> Array:
         """∂²J/∂θ² for some kernels, by R × R matrices."""

@@ -7,9 +7,10 @@ the free coordinates F of α do not change, ∂²J/∂θ_m∂θ_l = (K_mα)_Fᵀ
 the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. `sensitivity` is H.
 
 A `Machine` is an inner solver: it solves this problem for a sequence of θ, each time
-from the last α. There are three: svm.py for losses with a quadratic dual, crammer.py
-for several classes (with traces instead of αᵀKα), smooth.py for losses that are twice
-differentiable. factory.py chooses one.
+from the last α. With the matrix Σθ_mK_m there are three: svm.py for
+losses with a quadratic dual, crammer.py for several classes (with traces instead of
+αᵀKα), smooth.py for losses that are twice differentiable; factored.py for kernels that
+are given as factors with few columns. factory.py chooses one.
 
 One product K_mα with every kernel gives v and everything that the Hessian needs. With
 `keep_products` v costs this product, and the Hessian no further one.
@@ -214,7 +215,11 @@ class Machine:
 
     # ---- solving -------------------------------------------------------------------
 
-    def solve(self, theta: Array, K: Array | None = None) -> Array:
+    def combined(self, theta: Array) -> Any:
+        """Σθ_mK_m as an operator K @ α; here a matrix."""
+        return self.problem.grams.combine(theta)
+
+    def solve(self, theta: Array, K: Any = None) -> Array:
         """Solve at θ; the only pass is the combine, unless Σθ_mK_m is given as K."""
         self.theta = theta
         self.K = self.problem.grams.combine(theta) if K is None else K
@@ -238,6 +243,10 @@ class Machine:
     def set_tolerance(self, certificate: Certificate) -> None:
         """Set the tolerance to a part of the certified gap."""
         self.tol = self.sharpness * max(certificate.gap, 0.0)
+
+    def primal_point(self) -> dict[str, Array]:
+        """The primal point of the last solution, as a part of an `Iterate`."""
+        return {"weights": self.theta}
 
     def iterate(self) -> Iterate:
         """α and θ as a candidate."""

@@ -191,7 +191,7 @@ class Oracle:
         """α with θ or coefficients as a candidate."""
         info = {"svm_solves": self.machine.solves, "rounds": self.rounds, **more}
         if self.beta is None:
-            return Iterate(self.alpha, self.weights, info=info)
+            return Iterate(self.alpha, **self.machine.primal_point(), info=info)
         return Iterate(self.alpha, coefficients=self.coefficients(), info=info)
 
     def set_tolerance(self, certificate: Certificate) -> None:
