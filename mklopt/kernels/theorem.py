@@ -73,6 +73,7 @@ def psd_shift(
         known = None if traces is None else traces[direct]
         out[direct] = psd_shift(fitted, index[direct], known)
         return out
+    fitted.learn(index)
     kappa, a = _normalized(fitted, index, *_computed(fitted, index))
     traces, n = fitted.traces(index) if traces is None else traces, fitted.n
     exact = (traces * (1 + _gamma(n + 8)) + n * a) / (1 - kappa)  # s² ≤ (k + a)/(1 − κ)
