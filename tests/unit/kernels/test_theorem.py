@@ -142,3 +142,12 @@ def test_underflow_counts():
     assert 1e4 * U < off <= psd_shift(fitted, np.array([0])) < 1e-7
     far = kernels.linear().fit(points(2) * 3e-162, "unit_trace")
     assert psd_shift(far, np.array([0])) == np.inf  # nothing is left to bound
+
+
+def test_kernels_that_have_not_learned_yet_learn_first():
+    X = np.random.default_rng(8).normal(size=(12, 3))
+    fresh, known = (kernels.gaussians(["mean", 2.0]).fit(X, "unit_trace") for _ in "ab")
+    known.learn()
+    found = psd_shift(fresh, np.arange(2))
+    assert np.all(np.isfinite(found))
+    np.testing.assert_array_equal(found, psd_shift(known, np.arange(2)))
