@@ -100,7 +100,7 @@ def read_where(
         known = np.count_nonzero(read)
         if np.any(new):
             if grams.M > MANY and known > first:
-                new |= _next_largest(np.where(read, 0.0, above), known - first)
+                new |= _next_largest(np.where(read, 0.0, above), int(known - first))
             grams.subset(new).quad(alpha)
             plain, above, read = grams.norms_above(alpha)
             if np.count_nonzero(read) <= known:
