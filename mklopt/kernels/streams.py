@@ -43,6 +43,7 @@ Array = np.ndarray
 UNITS = 16  # a sweep has at least so many, for any number of kernels and cores
 PART_TILES = 2048  # of one sum, if partial sums do not take too much memory
 PARTIAL_BYTES = 2**27
+CACHED_BYTES, FEW_KERNELS = 2**19, 64  # of the products of a block; kernels, at least
 BATCH_ENTRIES = 2**30  # of a sweep between two reports: about a second
 WIDE, FEW_BASES = 64, 1000  # features per kernel; bases that have a cache
 CONTENT_NUMBERS = 10**9  # in all triangles: more are not computed for a digest
@@ -169,20 +170,27 @@ class Streams:
         divided = given.divisors[some][:, given.spheres] != 1
         return (given.degrees[some] > 0) | np.any(divided, axis=1)
 
-    def _bounds(self, area: Area, kernels: int, numbers: int = 1) -> Array:
+    def _bounds(
+        self, area: Area, kernels: int, numbers: int = 1, block: int = BLOCK
+    ) -> Array:
         """Parts of the tiles; each has `numbers` partial results for every kernel."""
         tiles = -(-int(area.starts[-1]) // WIDTH)
-        parts = max(-(-tiles // PART_TILES), -(-UNITS // -(-kernels // BLOCK)))
+        parts = max(-(-tiles // PART_TILES), -(-UNITS // -(-kernels // block)))
         most = max(PARTIAL_BYTES // (8 * kernels * max(numbers, 1)), 1)
         parts = min(parts, most, tiles)
         return tiles * np.arange(parts + 1) // parts
 
     def _sweep(
-        self, loop: Callable, plan: Plan, bounds: Array, *arguments: Any
+        self,
+        loop: Callable,
+        plan: Plan,
+        bounds: Array,
+        *arguments: Any,
+        block: int = BLOCK,
     ) -> None:
         """loop(plan, *arguments, first, last) for all units, in batches."""
         parts, kernels = len(bounds) - 1, len(plan.base)
-        units = -(-kernels // BLOCK) * parts
+        units = -(-kernels // block) * parts
         entries = max(int(bounds[-1]) * WIDTH * kernels, 1)
         step = max(BATCH_ENTRIES * units // entries, UNITS)
         for start in range(0, units, step):
@@ -259,11 +267,13 @@ class Streams:
     def _products(self, index: Array, A: Array) -> Array:
         (plan, order), area = self._plan(index), triangle(self.n)
         columns = np.ascontiguousarray(A.transpose(0, 2, 1), dtype=float)
-        bounds = self._bounds(area, len(index), self.n * A.shape[2])
-        width = self.n + 2 * WIDTH  # zeros around runs are added, too
-        out = np.zeros((len(bounds) - 1, len(index), A.shape[2], width))
-        self._sweep(sweeps.matvec, plan, bounds, area, bounds, columns, order, out)
-        total = (out[0] if len(out) == 1 else out.sum(axis=0))[:, :, WIDTH:-WIDTH]
+        size = 8 * (self.n + 2 * WIDTH) * A.shape[2]
+        block = min(max(CACHED_BYTES // size, FEW_KERNELS), BLOCK)
+        bounds = self._bounds(area, len(index), self.n * A.shape[2], block)
+        out = np.empty((len(bounds) - 1, len(index), A.shape[2], self.n))
+        given = (area, bounds, columns, order, block, out)
+        self._sweep(sweeps.matvec, plan, bounds, *given, block=block)
+        total = out[0] if len(out) == 1 else out.sum(axis=0)
         for factor in _outside(plan, order):
             total /= factor[:, None, None]
         return np.ascontiguousarray(total.transpose(0, 2, 1))

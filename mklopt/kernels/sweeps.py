@@ -374,11 +374,12 @@ def _sides(A, m, I, J, runs, ends, right, down):
 
 
 @compiled(error_model="numpy")
-def matvec(plan, area, bounds, A, order, out, first, last):
-    """out[part, order[k]] += K_k A_k, (columns, n) each; A has one block, or K of them.
+def matvec(plan, area, bounds, A, order, block, out, first, last):
+    """out[part, order[k]] = K_k A_k, (columns, n) each; A has one block, or K of them.
 
-    A row of `out` has room for WIDTH numbers on both sides: runs are added with zeros
-    around them. Units: as in `dots`.
+    A row of y has room for WIDTH numbers on both sides: runs are added with zeros
+    around them. Units: as in `dots`, with blocks of `block` kernels, so that y stays in
+    the cache.
     """
     n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
@@ -386,12 +387,14 @@ def matvec(plan, area, bounds, A, order, out, first, last):
     I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
     ends, count_A = np.empty(WIDTH, np.int64), A.shape[1]
     right, down = rows_of_zeros(count_A * WIDTH), rows_of_zeros(count_A * WIDTH)
-    parts, width = len(bounds) - 1, out.shape[3]
+    parts, width = len(bounds) - 1, n + 2 * WIDTH
+    y = np.empty((block, count_A, width))
     for unit in range(first, last):
-        part, low = unit % parts, unit // parts * BLOCK
-        high = min(low + BLOCK, len(plan.base))
+        part, low = unit % parts, unit // parts * block
+        high = min(low + block, len(plan.base))
         segments = _segments(plan, low, high, complete)
         used = _features(plan, low, high)
+        y[:] = 0.0
         for tile in range(bounds[part], bounds[part + 1]):
             count = _pairs(area, n, tile, I, J)
             _terms(plan.X, I, J, used, T)
@@ -409,18 +412,19 @@ def matvec(plan, area, bounds, A, order, out, first, last):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)
                     if inside[k]:
                         _normalize(plan, k, v, I, J)
-                    m = order[k]
                     if len(A) > 1:
-                        _sides(A, m, I, J, runs, ends, right, down)
+                        _sides(A, order[k], I, J, runs, ends, right, down)
                     for c in range(count_A):
-                        y = ((part * len(order) + m) * count_A + c) * width + WIDTH
+                        start = ((k - low) * count_A + c) * width + WIDTH
                         left = 0
                         for r in range(runs):
                             row = c * WIDTH + r
                             total = dot_rows(v, 0, right, row)
-                            out[part, m, c, WIDTH + I[left]] += total
-                            add_product(out, y + J[left] - left, down, row, v)
+                            y[k - low, c, WIDTH + I[left]] += total
+                            add_product(y, start + J[left] - left, down, row, v)
                             left = ends[r]
+        for k in range(low, high):
+            out[part, order[k]] = y[k - low, :, WIDTH : WIDTH + n]
 
 
 @compiled(error_model="numpy")
