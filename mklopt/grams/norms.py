@@ -107,7 +107,7 @@ class StackNorms:
             was read at A.
         """
         whole, index = self._of_whole()
-        if not self.bounds_norms:
+        if not self.bounds_norms or np.all(whole._reads.last[index] < 0):
             nothing = np.full(self.M, np.inf)
             return nothing, nothing, np.zeros(self.M, bool)
         sizes = self._store.root_sizes[self._index]
