@@ -96,7 +96,8 @@ def enclose(
     """
     problem, alpha = certificate.problem, certificate.alpha
     if certificate.features is not None:
-        return _enclose_features(certificate, KA)
+        return _enclose_features(certificate, certificate.features, KA)
+    assert not isinstance(KA, Folded)
     with np.errstate(all="ignore"):  # overflow makes bounds infinite
         if KA is None:
             alpha = exact_point(problem, alpha)
@@ -118,13 +119,13 @@ def enclose(
     return _enclosed(lower, upper, alpha, shrink, stretch)
 
 
-def _enclose_features(certificate: Certificate, known: Any) -> Enclosure:
+def _enclose_features(certificate: Certificate, w: Array, known: Any) -> Enclosure:
     """The same for a point of feature weights (feature_space.py)."""
     problem, alpha = certificate.problem, certificate.alpha
     with np.errstate(all="ignore"):
         if known is None:
             alpha = exact_point(problem, alpha)
-        bounds = FeatureBounds(problem, alpha, certificate.features, known)
+        bounds = FeatureBounds(problem, alpha, w, known)
         v = bounds.norms_above
         lower, shrink = _lower(problem, alpha, v, certificate.shrink)
         upper, stretch = _upper(problem, bounds, certificate.bias)

@@ -28,7 +28,7 @@ MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
 
 
 class Folded(NamedTuple):
-    """What a certificate has computed: F^Tα for an exactly feasible α, and F w."""
+    """What a certificate has computed: Fᵀα for an exactly feasible α, and F w."""
 
     h: Array
     f: Array
@@ -37,7 +37,7 @@ class Folded(NamedTuple):
 def feature_point(
     problem: Problem, h: Array, weights: Array | None, coefficients: Array | None
 ) -> Array:
-    """The feature weights w of a point that is given in another way; h = FᵀA.
+    """The feature weights w of a point that is given in another way; h = Fᵀα.
 
     w_m = θ_m L_mᵀα for kernel weights, w_m = L_mᵀB_m for coefficients.
     """
@@ -46,7 +46,7 @@ def feature_point(
         theta = weights[grams.owner]
         return theta.reshape(-1, *[1] * (h.ndim - 1)) * h
     assert coefficients is not None
-    parts = [grams.subset([m]).fold(B) for m, B in enumerate(coefficients)]
+    parts = [grams.subset(np.array([m])).fold(B) for m, B in enumerate(coefficients)]
     return np.concatenate(parts)
 
 

@@ -301,7 +301,7 @@ class GramStack:
         """Forget all remembered results, so that the next ones are computed anew."""
         # Tuples are replaced, not changed: another thread may be reading one.
         kinds = ("quad", "combine", "products", "fold", "unfold")
-        self._memory: dict[str, tuple] = {kind: () for kind in kinds}
+        self._memory: dict[str, tuple] = dict.fromkeys(kinds, ())
         self._reads = NormReads.none(self.M)
 
     # ---- the operations -----------------------------------------------------------

@@ -105,7 +105,7 @@ class FactoredMachine(Machine):
             x = w[newton.panel.places] / newton.root
         left = np.setdiff1d(before.panel.places, newton.panel.places)
         kept = np.all(np.isfinite(x)) and not np.any(w[left])
-        return replace(last, x=x if kept else None)
+        return replace(last, x=x if kept else np.zeros(0))
 
     @property
     def features(self) -> Array:
@@ -166,7 +166,7 @@ class FactoredMachine(Machine):
         """(n, which): K_mα of some kernels."""
         grams, found = self.problem.grams, []
         for m in which:
-            part = grams.subset([m])
+            part = grams.subset(np.array([m]))
             found.append(part.unfold(part.fold(self.point)))
         return np.column_stack(found)
 
