@@ -81,8 +81,8 @@ def test_sums_are_updated_by_the_rows_that_change():
     np.testing.assert_allclose(few, wide[1:3].T @ wide[1:3], atol=1e-12)
 
 
-def test_no_sample_between_its_bounds(monkeypatch):
+def test_no_sample_between_its_bounds():
     """J is empty: the step is the gradient, and the bias is still exact."""
-    p, newton = made(n=400, R=3, C=1e-6)
+    _, newton = made(n=400, R=3, C=1e-6)
     at = newton.cold(1e-12)
     assert at.gap <= 1e-12 and abs(np.sum(at.alpha)) < 1e-15
