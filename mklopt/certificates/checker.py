@@ -10,7 +10,8 @@ read as the rational numbers they are. What is proved here:
    integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a dominant diagonal.
 2. α is in the domain of V*, with Σα = 0 for a bias; so is s·α, because 0 ≤ s ≤ 1.
 3. lower ≤ −Σ C V*(−sα/C) − Ω*(s√(αᵀK_mα)) ≤ f*, by weak duality.
-4. upper ≥ Σ C V(f) + Ω(u) ≥ f* at w_m = t θ_m Σα_iψ_m (or t Σβ_miψ_m), bias t·b.
+4. upper ≥ Σ C V(f) + Ω(u) ≥ f* at w_m = t θ_m Σα_iψ_m (or t Σβ_miψ_m), bias t·b; for
+   factors also at any t w_m, f = Σ L_m w_m, u_m = ‖w_m‖.
 Sums and products are exact. Roots, powers and logarithms come from `decimal`, correct
 to 60 digits; bounds are then moved outward by 1e-30 of the sum of all magnitudes.
 
@@ -97,7 +98,9 @@ class Claim(Statement):
             kernel, shift = self._kernel(m, values), Fraction(self.shift[m])
             image, quad = product(kernel, shift, alpha)
             quads.append(quad)
-            if beta:
+            if isinstance(kernel, Factor) and "features" in self.claim["primal"]:
+                image, quad = kernel.unfolded(grid(beta[m]))
+            elif beta:
                 image, quad = product(kernel, shift, grid(beta[m]))
             squares.append(theta[m] ** 2 * quad)
             f = [a + theta[m] * b for a, b in zip(f, image)]
@@ -173,6 +176,12 @@ class Claim(Statement):
             good = len(theta) == self.M and min(theta) >= 0
             demand(good, "the weights are not one number ≥ 0 per kernel")
             return theta, [], bias, t
+        if "features" in point:
+            beta = [floats(b) for b in point["features"]]
+            wide = [len(values) // self.n for values in self.arrays]
+            good = self.factors and [*map(len, beta)] == wide
+            demand(good, "the features are not one number per column of a factor")
+            return [Fraction(1)] * self.M, beta, bias, t
         beta = [floats(b) for b in point["coefficients"]]
         good = len(beta) == self.M and {*map(len, beta)} == {self.n}
         demand(good, "the coefficients are not one number per kernel and sample")
@@ -212,6 +221,12 @@ class Factor:
         """K a = L (Lᵀ a), exactly."""
         folded = [dot(column, a[0]) for column in zip(*self.rows)]
         return [dot(row, folded) for row in self.rows], 2 * self.e + a[1]
+
+    def unfolded(self, w: Grid) -> tuple[list, Fraction]:
+        """L w and ‖w‖², exactly."""
+        e = self.e + w[1]
+        image = [Fraction(dot(row, w[0]), 1 << e) for row in self.rows]
+        return image, Fraction(dot(w[0], w[0]), 1 << 2 * w[1])
 
 
 class Triangle:

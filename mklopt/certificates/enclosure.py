@@ -88,7 +88,7 @@ def enclose(
     """
     problem, alpha, B = certificate.problem, certificate.alpha, certificate.coefficients
     if certificate.features is not None:
-        return _enclose_features(certificate, products)
+        return _enclose_features(certificate, certificate.features, products)
     with np.errstate(all="ignore"):  # overflow makes bounds infinite
         if products is None:
             alpha = exact_point(problem, alpha)
@@ -101,13 +101,12 @@ def enclose(
     return _enclosed(lower, upper, alpha, shrink, stretch)
 
 
-def _enclose_features(certificate: Certificate, known: Any) -> Enclosure:
+def _enclose_features(certificate: Certificate, w: Array, known: Any) -> Enclosure:
     """The same for a point of feature weights (feature_space.py)."""
     problem, alpha = certificate.problem, certificate.alpha
     with np.errstate(all="ignore"):
         if known is None:
             alpha = exact_point(problem, alpha)
-        w: Any = certificate.features
         bounds = FeatureBounds(problem, alpha, w, known)
         v = bounds.norms_above
         lower, shrink = _lower(problem, alpha, v, certificate.shrink)

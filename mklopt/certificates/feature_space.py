@@ -28,7 +28,7 @@ MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
 
 
 class Folded(NamedTuple):
-    """What a certificate has computed: F^Tα for an exactly feasible α, and F w."""
+    """What a certificate has computed: Fᵀα for an exactly feasible α, and F w."""
 
     h: Array
     f: Array
@@ -37,7 +37,7 @@ class Folded(NamedTuple):
 def feature_point(
     problem: Problem, h: Array, weights: Array | None, coefficients: Array | None
 ) -> Array:
-    """The feature weights w of a point that is given in another way; h = FᵀA.
+    """The feature weights w of a point that is given in another way; h = Fᵀα.
 
     w_m = θ_m L_mᵀα for kernel weights, w_m = L_mᵀB_m for coefficients.
     """

@@ -107,6 +107,10 @@ def points_of(certificate: Certificate) -> dict[str, Any]:
 
 def _primal(certificate: Certificate, stretch: float) -> dict[str, Any]:
     point = {"bias": float(certificate.bias), "stretch": stretch}
+    if certificate.features is not None:
+        ends = np.cumsum(certificate.problem.grams.ranks)[:-1]
+        parts = np.split(certificate.features, ends)
+        return {**point, "features": [_text(w) for w in parts]}
     if certificate.coefficients is None:
         return {**point, "weights": _text(certificate.weights)}
     return {**point, "coefficients": [_text(b) for b in certificate.coefficients]}

@@ -64,6 +64,7 @@ CLAIM = {
 PRIMALS = (
     {"bias": NUMBER, "stretch": NUMBER, "weights": TEXT},
     {"bias": NUMBER, "stretch": NUMBER, "coefficients": [TEXT]},
+    {"bias": NUMBER, "stretch": NUMBER, "features": [TEXT]},
 )
 
 

@@ -16,8 +16,8 @@ Rounding. `fold_chain` and `unfold_chain` are the k of the error bounds γ_k |F|
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Factors:
 
     storage, remembered = "factors", REMEMBERED
 
-    def __init__(self, factors: Sequence[Array] | Array, ranks: Array | None = None):
+    def __init__(self, factors: Any, ranks: Array | None = None):
         """Factors, which are copied, or one (n, R) array with their ranks."""
         if ranks is None:
             ranks = np.array([L.shape[1] for L in factors])

@@ -52,7 +52,9 @@ GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
 COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
 COARSE_LONGER = 1.15  # as LONGER; more, because its v are not those of all samples
 GROWTH = 4  # of MANY kernels: new ones in a round, relative to those in use
-FIRST_POWER = 4  # the first weights are proportional to v to this power
+# The first weights are proportional to v to this power: of matrices, and of factors
+# with few columns, where more kernels stay in use.
+FIRST_POWER, FEATURE_POWER = 4, 2
 # The gap inside W relative to the whole gap: while W changes, and once it is complete.
 SHARE, FINAL_SHARE = 0.01, 1e-3
 # The gap of the inner solver relative to the whole gap: of SMO, and of Newton's method,
@@ -185,7 +187,8 @@ def opening(problem: Problem, machine: Machine) -> Array:
             break
     v = problem.grams.norms(machine.point)
     theta, first = np.zeros(M), nearest(problem, v)
-    share = v[first] ** FIRST_POWER
+    power = FEATURE_POWER if problem.grams.in_feature_space else FIRST_POWER
+    share = v[first] ** power
     share = share if np.any(share) else np.ones(len(first))  # all v are 0
     theta[first] = size * M * share / np.sum(share)
     return theta

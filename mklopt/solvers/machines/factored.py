@@ -105,7 +105,7 @@ class FactoredMachine(Machine):
             x = w[newton.panel.places] / newton.root
         left = np.setdiff1d(before.panel.places, newton.panel.places)
         kept = np.all(np.isfinite(x)) and not np.any(w[left])
-        return replace(last, x=x if kept else None)  # type: ignore[arg-type]
+        return replace(last, x=x if kept else np.zeros(0))
 
     @property
     def features(self) -> Array:

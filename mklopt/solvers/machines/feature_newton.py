@@ -165,14 +165,14 @@ class FeatureNewton:
     def warm(self, alpha: Array, folded: Array, last: Point, tol: float) -> Point:
         """Solve from α, with Zᵀα.
 
-        x is that of the last point (None if it has none here) or Zᵀα, whichever has the
-        smaller primal value.
+        x is that of the last point (empty if it has none here) or Zᵀα, whichever has
+        the smaller primal value.
         """
         some = Samples(None, self.panel, self.terms)
         g = self.predict(self.panel, folded)
         at = Point(folded, last.b, alpha, last.sigma, g, folded)
         self._place(some, at)
-        if last.x is not None:
+        if len(last.x):
             other = Point(last.x, last.b, alpha, last.sigma, last.g - last.b, folded)
             self._place(some, other)
             if self._primal(some, other) < self._primal(some, at):

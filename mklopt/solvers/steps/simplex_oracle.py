@@ -232,7 +232,11 @@ class Oracle:
         self.D, self.held = v**2, v <= least
         self.theta = self.outer.dual_weights(np.maximum(v, least))
         # the shortest β_j with the same w_j = L_jᵀβ_j
-        pairs = ((L.T, L.T @ beta) for L, beta in zip(factors, best.expansion))
+        if best.features is None:
+            w = [L.T @ beta for L, beta in zip(factors, best.expansion)]
+        else:
+            w = np.split(best.features, np.cumsum([L.shape[1] for L in factors])[:-1])
+        pairs = zip((L.T for L in factors), w)
         self.beta = np.stack([np.linalg.lstsq(*p, rcond=1e-12)[0] for p in pairs])
         self.machine.adopt(alpha, self.weights)
         self.found = Start(self.theta, alpha, best.bias, best)
