@@ -1,127 +1,254 @@
-"""Factors side by side: products in feature space, precision, threads, rounding."""
+"""Kernels stored as factors: products, subsets, precision, rounding and threads."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mklopt import GramStack, threads
-from mklopt.grams import stack as stack_module
-from mklopt.grams.factors import SMALL_PART, Factors
+import mklopt
+from mklopt import GramStack
+from mklopt.grams.factor_loops import BLOCK
+from mklopt.grams.factors import ROWS_AT_ONCE, SMALL_PART, Factors
+from mklopt.util import threads as policy
 from mklopt.util.rounding import gamma
 
-rng = np.random.default_rng(3)
+rng = np.random.default_rng(7)
+RANKS = (3, 1, 4, 2)
+ORDERS = [[0, 1, 2, 3], [1, 2], [3, 0], [2, 1, 0], [0, 2, 3]]
+KINDS = ["float64", "float32"]
 
 
-def factors(n=50, ranks=(2, 3, 1)):
-    return [rng.normal(size=(n, r)) for r in ranks]
+def factors(n: int) -> list[np.ndarray]:
+    return [rng.normal(size=(n, r)) for r in RANKS]
 
 
-def test_feature_weights_and_products_of_some_kernels():
-    L = factors()
-    grams = GramStack.from_factors(L)
-    A, w = rng.normal(size=(50, 2)), rng.normal(size=6)
-    np.testing.assert_allclose(grams.fold(A), np.hstack(L).T @ A, atol=1e-12)
-    np.testing.assert_allclose(grams.unfold(w), np.hstack(L) @ w, atol=1e-12)
-    part = grams.subset(np.array([0, 2]))
-    np.testing.assert_array_equal(part.ranks, [2, 1])
-    np.testing.assert_array_equal(part.owner, [0, 0, 1])
-    some = np.hstack([L[0], L[2]])
-    np.testing.assert_allclose(part.fold(A[:, 0]), some.T @ A[:, 0], atol=1e-12)
-    np.testing.assert_allclose(part.unfold(w[:3]), some @ w[:3], atol=1e-12)
-    norms = [np.linalg.norm(w[:2]), np.linalg.norm(w[2:5]), abs(w[5])]
-    np.testing.assert_allclose(grams.feature_norms(w), norms)
+def of(given: Any, dtype: str = "float64") -> tuple[Factors, list[np.ndarray]]:
+    """A store, and the numbers that it holds, in float64."""
+    stored = [L.astype(dtype) for L in given]
+    return Factors(stored), [L.astype(float) for L in stored]
 
 
-def test_products_are_remembered_and_counted():
-    grams = GramStack.from_factors(factors())
-    alpha = rng.normal(size=50)
-    h = grams.fold(alpha)
-    assert grams.passes == pytest.approx(grams.full_read)
-    grams.quad(alpha)
-    grams.subset(np.array([1])).fold(alpha)
-    assert grams.passes == pytest.approx(grams.full_read)
-    w = np.where(grams.owner == 1, h, 0.0)  # only kernel 1 is read
-    grams.unfold(w)
-    grams.unfold(w)
-    assert grams.passes == pytest.approx(grams.full_read * (1 + 1 / 3))
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("order", ORDERS, ids=str)
+@pytest.mark.parametrize("n", [5, BLOCK + 3])
+def test_a_panel_multiplies_with_the_kernels_of_the_index(n, order, dtype):
+    store, L = of(factors(n), dtype)
+    F = np.hstack([L[m] for m in order])
+    panel = store.panel(np.array(order))
+    assert (panel.n, panel.R) == F.shape
+    A, W = rng.normal(size=(n, 2)), rng.normal(size=(panel.R, 3))
+    np.testing.assert_allclose(panel.fold(A), F.T @ A, atol=1e-11)
+    np.testing.assert_allclose(panel.unfold(W), F @ W, atol=1e-12)
+    sizes = panel.fold(A, sizes=True)
+    np.testing.assert_allclose(sizes, np.abs(F).T @ np.abs(A), rtol=1e-12)
+    sizes = panel.unfold(W, sizes=True)
+    np.testing.assert_allclose(sizes, np.abs(F) @ np.abs(W), rtol=1e-13)
 
 
-def test_one_array_with_ranks_is_not_copied():
-    F = rng.normal(size=(20, 5)).astype(np.float32)
-    grams = GramStack.from_factors(F, ranks=[2, 3], dtype="float32")
-    assert np.shares_memory(grams.panel().F, F) and grams.dtype == np.float32
-    assert all(L.dtype == float for L in grams.factors or [])
-    wide = GramStack.from_factors([F[:, :2], F[:, 2:]])
-    assert wide.dtype == float
-    alpha = rng.normal(size=20)
-    np.testing.assert_allclose(grams.quad(alpha), wide.quad(alpha), rtol=1e-12)
-    np.testing.assert_allclose(grams.diag(), wide.diag(), rtol=1e-12)
-    assert grams.full_read == pytest.approx(wide.full_read / 2)
+def test_neighbours_share_a_run():
+    store = of(factors(4))[0]
+    assert store.panel(np.arange(4)).runs.tolist() == [[0, 10]]
+    assert store.panel(np.array([0, 2, 3])).runs.tolist() == [[0, 3], [4, 10]]
+    assert store.panel(np.array([1, 0])).runs.tolist() == [[3, 4], [0, 3]]
+    np.testing.assert_array_equal(store.ranks(np.array([2, 1])), [4, 1])
 
 
-@pytest.mark.parametrize(
-    "given, ranks, said",
-    [
-        (np.ones((4, 3)), [2, 2], "ranks that sum to 4"),
-        (np.ones((4, 3)), [0, 3], "a rank"),
-        (np.full((4, 3), np.nan), [1, 2], "factor 0 has NaN"),
-    ],
-)
-def test_wrong_arrays_are_refused(given, ranks, said):
-    with pytest.raises(ValueError, match=said):
-        GramStack.from_factors(given, ranks=ranks)
+@pytest.mark.parametrize("dtype", KINDS)
+def test_rows_of_a_panel_are_copies_with_its_columns_alone(dtype):
+    store, L = of(factors(9), dtype)
+    which = np.array([8, 0, 3, 3])
+    part = store.panel(np.array([2, 0])).rows(which)
+    assert part.F.dtype == dtype and part.R == 7
+    np.testing.assert_array_equal(part.F, np.hstack([L[2], L[0]])[which])
+    part.F[:] = 0.0
+    np.testing.assert_array_equal(store.factor(2), L[2])
 
 
-@pytest.mark.parametrize("count", [0, 5, 3 * SMALL_PART + 7])
-def test_sums_of_rows_have_a_column_of_ones(count):
-    F = rng.normal(size=(count + 10, 4))
-    which = np.sort(rng.permutation(len(F))[:count])
-    d = rng.uniform(0, 2, size=count)
-    found = Factors(F, np.array([4])).panel(np.array([0])).gram(which, d)
-    wide = np.column_stack([F[which], np.ones(count)])
-    np.testing.assert_allclose(found, wide.T @ (d[:, None] * wide), atol=1e-9)
+SIZES = [0, 1, 40, ROWS_AT_ONCE + 1, SMALL_PART + 1, 3 * SMALL_PART]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("size", SIZES)
+def test_gram_has_the_columns_and_a_constant(size, dtype):
+    """(F, 1)ᵀ diag(d) (F, 1) of some rows, in one sum or in several."""
+    store, L = of(factors(50), dtype)
+    order, which = np.array([3, 0]), rng.integers(50, size=size)
+    d = rng.uniform(0, 2, size=size)
+    d[::5] = 0.0
+    G = np.hstack([L[3], L[0], np.ones((50, 1))])[which]
+    found = store.panel(order).gram(which, d)
+    np.testing.assert_allclose(found, (G * d[:, None]).T @ G, atol=1e-9)
+    assert found[-1, -1] == pytest.approx(np.sum(d))
+
+
+def exact(numbers: np.ndarray) -> list[Fraction]:
+    return [Fraction(float(x)) for x in numbers]
+
+
+def dot(x: np.ndarray, y: np.ndarray) -> Fraction:
+    return sum((a * b for a, b in zip(exact(x), exact(y))), Fraction(0))
+
+
+def worst_error(found: np.ndarray, X: np.ndarray, Y: np.ndarray) -> Fraction:
+    """The largest |found − XY| / |X||Y|, in rationals."""
+    worst = Fraction(0)
+    for i, row in enumerate(X):
+        for c, column in enumerate(Y.T):
+            error = abs(Fraction(float(found[i, c])) - dot(row, column))
+            worst = max(worst, error / dot(abs(row), abs(column)))
+    return worst
+
+
+def one_sided(*shape: int) -> np.ndarray:
+    """Numbers whose sums have rounding errors of one sign that pile up."""
+    return rng.uniform(1, 1 + 1e-3, size=shape)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0]], ids=str)
+def test_unfold_is_rounded_no_more_than_its_chain_says(order, dtype):
+    store, L = of([one_sided(9, r) for r in (60, 1, 40)], dtype)
+    panel = store.panel(np.array(order))
+    W = one_sided(panel.R, 2)
+    W[::2, 1] *= -1
+    worst = worst_error(panel.unfold(W), np.hstack([L[m] for m in order]), W)
+    assert 0 < worst <= Fraction(gamma(panel.unfold_chain))
+    assert panel.unfold_chain <= panel.R + 5  # not more than it has to be
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_fold_is_rounded_no_more_than_its_chain_says(dtype):
+    n = 3 * BLOCK + 5
+    store, L = of([one_sided(n, r) for r in (2, 1)], dtype)
+    panel, A = store.panel(np.arange(2)), one_sided(n, 2)
+    A[::2, 1] *= -1
+    worst = worst_error(panel.fold(A), np.hstack(L).T, A)
+    assert 0 < worst <= Fraction(gamma(panel.fold_chain))
+    assert panel.fold_chain < n / 2  # what blocks are for
+
+
+def test_the_chain_of_fold_counts_blocks_of_rows():
+    F = np.zeros((5 * BLOCK + 1, 1))
+    chain = Factors([F]).panel(np.array([0])).fold_chain
+    assert BLOCK + 6 <= chain <= BLOCK + 10
+
+
+@pytest.fixture
+def sharing(monkeypatch):
+    """Also short loops are shared among threads."""
+    monkeypatch.setattr(policy, "MIN_SHARED_WORK", 0)
+
+
+@pytest.mark.usefixtures("sharing")
+@pytest.mark.parametrize("dtype", KINDS)
 def test_bits_do_not_depend_on_the_number_of_threads(dtype):
-    F = rng.normal(size=(30_000, 40)).astype(dtype)
-    grams = GramStack.from_factors(F, ranks=[15, 25], dtype=dtype)
-    alpha, w, which = rng.normal(size=30_000), rng.normal(size=40), np.arange(29_999)
-    found = []
-    for k in (1, 2, 3):
-        with threads(k):
-            grams.forget()
-            sums = grams.panel().gram(which, np.ones(29_999))
-            found.append((grams.fold(alpha), grams.unfold(w), sums))
-    for other in found[1:]:
-        for one, same in zip(found[0], other):
-            np.testing.assert_array_equal(one, same)
+    n = 9 * BLOCK + 7
+    store = of(factors(n), dtype)[0]
+    panel, index = store.panel(np.array([3, 0, 1])), np.array([3, 0, 1])
+    A, W = rng.normal(size=(n, 2)), rng.normal(size=(panel.R, 2))
+    which, d = rng.permutation(n), rng.uniform(size=n)
+
+    def results() -> list[np.ndarray]:
+        products = [panel.fold(A), panel.unfold(W), panel.gram(which, d)]
+        sizes = [panel.fold(A, sizes=True), panel.unfold(W, sizes=True)]
+        others = [panel.rows(which).F, store.quad(index, A)]
+        return products + sizes + others + [store.matvec(index, A[None])]
+
+    with mklopt.threads(1):
+        expected = results()
+    for k in (2, 3):
+        with mklopt.threads(k):
+            for found, true in zip(results(), expected):
+                np.testing.assert_array_equal(found, true)
 
 
-def test_the_error_of_products_is_bounded_by_their_chains():
-    """Against exact sums, with much cancellation."""
-    n, R = 3000, 7
-    F = rng.normal(size=(n, R))
-    F[n // 2 :] = -F[: n // 2] * (1 + 1e-9 * rng.normal(size=(n // 2, R)))
-    panel = Factors(F, np.array([R])).panel(np.array([0]))
-    ones, w = np.ones((n, 1)), rng.normal(size=(R, 1))
-    exact = [sum(map(Fraction, column.tolist())) for column in F.T]
-    sizes = panel.fold(ones, sizes=True)[:, 0]
-    for one, true, size in zip(panel.fold(ones)[:, 0], exact, sizes):
-        assert abs(Fraction(one) - true) <= gamma(panel.fold_chain) * size
-    assert panel.fold_chain < 1030  # and not n
-    rows = panel.unfold(w)[:, 0], panel.unfold(w, sizes=True)[:, 0]
-    for row, one, size in list(zip(F, *rows))[:50]:
-        true = sum(Fraction(a) * Fraction(b) for a, b in zip(row, w[:, 0]))
-        assert abs(Fraction(one) - true) <= gamma(panel.unfold_chain) * size
+@pytest.mark.usefixtures("sharing")
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("row", [0, BLOCK, 5 * BLOCK + 2])
+def test_every_block_is_looked_at_for_numbers_that_are_not_finite(row, k):
+    L = np.ones((5 * BLOCK + 3, 2))
+    with mklopt.threads(k):
+        assert Factors([L]).finite
+        L[row, 1] = np.nan
+        assert not Factors([L]).finite
 
 
-def test_feature_space_is_for_many_samples_and_few_columns(monkeypatch):
-    assert not GramStack.from_factors(factors()).in_feature_space
-    monkeypatch.setattr(stack_module, "FEATURE_SAMPLES", 50)
-    assert GramStack.from_factors(factors()).in_feature_space
-    assert not GramStack.from_factors(factors(ranks=(20, 6))).in_feature_space
-    assert not GramStack(np.eye(60)[None]).in_feature_space
+@pytest.mark.parametrize("n", [6, BLOCK + 2])
+def test_single_precision_factors_are_the_data(n):
+    """Only the storage is rounded: products have the precision of float64."""
+    store, L = of(factors(n), "float32")
+    assert store.dtype == np.float32 and store.F.dtype == np.float32
+    index, A = np.array([2, 0]), rng.normal(size=(n, 2))
+    quad = [np.sum((L[m].T @ A) ** 2) for m in index]
+    np.testing.assert_allclose(store.quad(index, A), quad, rtol=1e-12)
+    diag = [np.sum(L[m] ** 2, axis=1) for m in index]
+    np.testing.assert_allclose(store.diag(index), diag, rtol=1e-14)
+    through = [L[m] @ (L[m].T @ A) for m in index]
+    np.testing.assert_allclose(store.matvec(index, A[None]), through, atol=1e-10)
+    for m in range(4):
+        assert store.factor(m).dtype == float
+        np.testing.assert_array_equal(store.factor(m), L[m])
+        np.testing.assert_allclose(store.kernel(m), L[m] @ L[m].T, atol=1e-13)
+
+
+def test_one_array_with_ranks_is_not_copied_and_factors_are():
+    L = factors(6)
+    F = np.hstack(L)
+    store = Factors(F, np.array(RANKS))
+    assert store.F is F and np.shares_memory(store.factor(1), F)
+    assert not np.shares_memory(Factors(L).F, L[0])
+    np.testing.assert_array_equal(Factors(L).F, F)
+    half = Factors(F.astype("float32"), np.array(RANKS))
+    assert half.cost == store.cost / 2 == 60 / (4 * 36) / 2
+
+
+def test_a_stack_folds_and_unfolds_one_column_or_several():
+    L = factors(7)
+    F, grams = np.hstack(L), GramStack.from_factors(L)
+    np.testing.assert_array_equal(grams.owner, np.repeat(np.arange(4), RANKS))
+    for shape in ((), (1,), (3,)):
+        A, w = rng.normal(size=(7, *shape)), rng.normal(size=(10, *shape))
+        np.testing.assert_allclose(grams.fold(A), F.T @ A, atol=1e-13)
+        np.testing.assert_allclose(grams.unfold(w), F @ w, atol=1e-13)
+        parts = np.split(w, np.cumsum(RANKS)[:-1])
+        lengths = [np.linalg.norm(part) for part in parts]
+        np.testing.assert_allclose(grams.feature_norms(w), lengths)
+        w[3:8] = 0.0  # kernels 1 and 2 are not read
+        np.testing.assert_allclose(grams.unfold(w), F @ w, atol=1e-13)
+    np.testing.assert_array_equal(grams.unfold(np.zeros(10)), np.zeros(7))
+
+
+def test_a_subset_knows_what_the_stack_has_folded():
+    grams, a = GramStack.from_factors(factors(7)), rng.normal(size=7)
+    part = grams.subset(np.array([2, 0]))
+    alone = part.fold(a)
+    grams.fold(a)
+    before = grams.passes
+    again = grams.subset(np.array([2, 0])).fold(a)
+    assert grams.passes == before  # remembered
+    np.testing.assert_allclose(again, alone, atol=1e-14)
+    assert again.shape == (7,)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_a_factor_that_is_not_finite_is_named(bad, dtype):
+    L = factors(7)
+    L[2][6, 3] = bad
+    with pytest.raises(ValueError, match=r"^factor 2 has NaN or infinite entries"):
+        GramStack.from_factors(L, dtype=dtype)
+
+
+def test_wrong_shapes_are_refused_in_one_sentence():
+    L = factors(7)
+    with pytest.raises(ValueError, match=r"all with the same n$"):
+        GramStack.from_factors([L[0], L[1][:5]])
+    with pytest.raises(ValueError, match=r"^factors have shapes"):
+        GramStack.from_factors([L[0], L[1][:, 0]])
+    with pytest.raises(ValueError, match=r"sum to 9 give one \(n, 9\) matrix$"):
+        GramStack.from_factors(np.hstack(L), ranks=[3, 1, 4, 1])
+    with pytest.raises(ValueError, match="a rank"):
+        GramStack.from_factors(np.hstack(L), ranks=[3, 1, 6, 0])
