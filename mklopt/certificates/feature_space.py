@@ -68,7 +68,10 @@ class FeatureBounds:
         sizes = self.panel.fold(columns, sizes=True)
         k = self.panel.fold_chain
         error = gamma(k + 2) * sizes * MARGIN + k * TINY
-        self.norms_above = self._lengths(np.abs(h) + error, np.any(sizes, axis=1))
+        used = np.any(sizes, axis=1)
+        if not np.all(used):  # is it 0, or did all products underflow?
+            used = np.any(self.panel.fold(1.0 * (columns != 0), sizes=True), axis=1)
+        self.norms_above = self._lengths(np.abs(h) + error, used)
         grams.count_reads(2)
 
     def _lengths(self, above: Array, where: Array) -> Array:

@@ -153,7 +153,14 @@ class Factors:
         return np.diff(self.ends)[index]
 
     def panel(self, index: Array) -> Panel:
-        """The columns of these kernels, in order, with products."""
+        """The columns of these kernels, in order, with products.
+
+        They are copied if kernels are repeated, or if there are none.
+        """
+        if len(np.unique(index)) < len(index) or len(index) == 0:
+            columns, owner = self._columns(index)
+            copied = np.ascontiguousarray(self.F[:, columns])
+            return Panel(copied, np.array([[0, len(owner)]]))
         runs = np.column_stack([self.ends[index], self.ends[np.add(index, 1)]])
         joined = [list(runs[0])]
         for first, last in runs[1:]:

@@ -291,7 +291,7 @@ class GramStack(StackNorms):
                 if np.array_equal(known, A):
                     starts = np.cumsum([0, *whole.ranks])
                     kept = [np.arange(starts[m], starts[m + 1]) for m in index]
-                    return frozen(result[np.concatenate(kept)])
+                    return frozen(result[np.concatenate([[], *kept]).astype(int)])
         return self._remembered("fold", A, self._fold)
 
     def _fold(self, A: Array) -> Array:

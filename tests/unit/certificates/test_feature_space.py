@@ -384,3 +384,13 @@ def test_a_file_of_feature_weights_is_proved_and_a_changed_one_refused(tmp_path)
     result.save(tmp_path / "result.npz")
     again = mklopt.Result.load(tmp_path / "result.npz", p)
     assert again.point == "features" and again.relative_gap == result.relative_gap
+
+
+@pytest.mark.usefixtures("feature_space")
+def test_products_that_underflow_are_not_zero():
+    L = np.zeros((12, 2))
+    L[:, 0] = 1e-200
+    p = Problem(GramStack.from_factors(L, ranks=[1, 1]), np.ones(12), "squared",
+                LpNorm(2.0), bias=False)  # fmt: skip
+    bounds = FeatureBounds(p, np.full(12, 1e-200), np.zeros(2))
+    assert bounds.norms_above[0] > 0 == bounds.norms_above[1]

@@ -252,3 +252,19 @@ def test_wrong_shapes_are_refused_in_one_sentence():
         GramStack.from_factors(np.hstack(L), ranks=[3, 1, 4, 1])
     with pytest.raises(ValueError, match="a rank"):
         GramStack.from_factors(np.hstack(L), ranks=[3, 1, 6, 0])
+
+
+def test_kernels_may_be_repeated_or_none_at_all():
+    F = np.random.default_rng(2).normal(size=(9, 5))
+    stack = GramStack.from_factors(F, ranks=[2, 3])
+    a, w = np.arange(9.0), np.arange(8.0)
+    twice = stack.subset(np.array([1, 0, 1]))
+    columns = F[:, [2, 3, 4, 0, 1, 2, 3, 4]]
+    np.testing.assert_allclose(twice.fold(a), columns.T @ a, rtol=1e-12)
+    np.testing.assert_allclose(twice.unfold(w), columns @ w, rtol=1e-12)
+    np.testing.assert_allclose(twice.quad(a), stack.quad(a)[[1, 0, 1]], rtol=1e-12)
+    for known in (False, True):
+        nothing = stack.subset(np.array([], int))
+        assert nothing.fold(a).shape == (0,) and nothing.quad(a).shape == (0,)
+        if not known:
+            stack.fold(a)  # which the next part could ask for
