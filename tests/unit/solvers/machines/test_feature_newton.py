@@ -87,6 +87,17 @@ def test_the_gap_is_primal_minus_dual_and_bounds_the_distance(loss, bias):
 
 
 @every_case
+def test_the_gap_of_any_point(loss, bias):
+    """Where x is far from Zᵀα, too."""
+    p = problem(loss, bias)
+    solver = newton(p)
+    x, alpha = np.ones(R), 0.9 * p.feasible(0.1 * np.cos(np.arange(N)))
+    at = Point(x, 0.0, alpha, 1.0, FACTOR @ x, FACTOR.T @ alpha)
+    solver._place(Samples(None, solver.panel, solver.terms), at)
+    assert at.gap == pytest.approx(primal(p, at) - dual(p, alpha), rel=1e-10)
+
+
+@every_case
 def test_a_point_tells_what_belongs_to_it(loss, bias):
     p = problem(loss, bias)
     at = newton(p, 0.5).cold(1e-5)
