@@ -215,7 +215,9 @@ def _root(slopes: Any, tiny: float) -> float:
         if abs(slope) <= tiny:
             break
         low, high = (t, high) if slope < 0 else (low, t)
-        step = t - slope / max(curve, 1e-300)
+        # Where V is nearly straight, Newton's step would leave all numbers behind.
+        reach = 2.0 ** min(count, 1000)
+        step = t - float(np.clip(slope / max(curve, 1e-300), -reach, reach))
         if not low < step < high:
             step = 0.5 * (low + high)
             if not np.isfinite(step):  # only one end is known

@@ -239,16 +239,22 @@ def test_norms_are_bounded_from_above_in_exact_arithmetic(scale):
 
 
 def test_norms_that_cancel_are_bounded_all_the_same():
-    """L_mᵀα is 0 but for rounding errors, of which the bound knows."""
-    problem, rng = rough(), np.random.default_rng(3)
-    L = (problem.grams.factors or [])[0]
-    Q = np.linalg.qr(L)[0]
-    alpha = rng.normal(size=40)
-    for _ in range(2):
-        alpha = alpha - Q @ (Q.T @ alpha)
-    above = FeatureBounds(problem, alpha, np.zeros(15)).norms_above
-    true = lengths(problem, alpha)[0]
-    assert true <= above[0] <= 1e-9
+    """L_mᵀα is 0 but for rounding errors, of which the bound knows.
+
+    What is computed is too small about every second time.
+    """
+    problem, rng, too_small = rough(), np.random.default_rng(3), 0
+    L = problem.grams.factors or []
+    for _ in range(20):
+        alpha = rng.normal(size=40)
+        for _ in range(2):
+            alpha = alpha - np.hstack(L) @ np.linalg.lstsq(np.hstack(L), alpha)[0]
+        bounds = FeatureBounds(problem, alpha, np.zeros(15))
+        plain = problem.grams.feature_norms(problem.grams.fold(alpha))
+        for m, true in enumerate(lengths(problem, alpha)):
+            assert true <= bounds.norms_above[m] <= 1e-10
+            too_small += plain[m] < true
+    assert too_small >= 10
 
 
 def test_norms_of_zeros_are_zero():
