@@ -263,7 +263,7 @@ class MKLEstimator(BaseEstimator):
     ) -> tuple[FittedKernels | LowRankKernels | None, Problem]:
         """The kernels on the samples, and the problem with them."""
         fitted = self._fitted_kernels(sample)
-        make = (self.options or {}).get("stack", _stack)
+        make = self._options().get("stack", _stack)
         stack: Any = np.moveaxis(sample.X, -1, 0) if fitted is None else make(fitted)
         formulation = formulation_from(self.formulation, self.p)
         C = real_number(self.C, "C", "a positive number") * sample.weight
@@ -271,10 +271,13 @@ class MKLEstimator(BaseEstimator):
         same = np.ptp(C) == 0
         return fitted, Problem(stack, y, loss, formulation, C[0] if same else C, bias)
 
-    def _solve_options(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         if not isinstance(self.options, dict | None):
             raise ValueError(f"options = {short(self.options)}; give a dict, or None")
-        found = {"solver": self.solver, "tol": self.tol, **(self.options or {})}
+        return self.options or {}
+
+    def _solve_options(self) -> dict[str, Any]:
+        found = {"solver": self.solver, "tol": self.tol, **self._options()}
         found.pop("stack", None)
         return found
 

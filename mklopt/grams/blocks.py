@@ -165,8 +165,12 @@ def _triangles(store: Any, numbers: Array, first: int) -> Array:
 
 
 def _shifts(store: Any, numbers: Array, first: int) -> Array:
-    named = ((store.kernel(m), f"kernel {first + m}") for m in numbers.tolist())
-    return np.array([proved_shift(K, name) for K, name in named])
+    known = getattr(store, "theorem", None)  # (M,), ∞ where no theorem holds
+    delta = np.full(len(numbers), np.inf) if known is None else known[numbers].copy()
+    for place in np.flatnonzero(~np.isfinite(delta)):
+        m = int(numbers[place])
+        delta[place] = proved_shift(store.kernel(m), f"kernel {first + m}")
+    return delta
 
 
 def _root_sizes(store: Any, numbers: Array, first: int) -> Array:

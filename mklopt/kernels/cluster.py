@@ -115,7 +115,8 @@ class ClusterStack(GramStack):
         if not self.proof:
             delta = self._store.shifts(self._index)
             delta.flags.writeable = False
-            self.shift, self.proof, self._roots = delta, "Cholesky", None
+            self.shift, self.proof = delta, "theorem or Cholesky"
+            self._roots = self._trace = None
             self.forget()
         return self.shift
 

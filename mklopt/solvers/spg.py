@@ -27,6 +27,7 @@ from .start import first_weights
 from .steps.spectral_descent import descend
 
 PAPER_GAP = 1e-3  # the gap at which the paper stops
+SHARPNESS = 1e-3  # the tolerance with P, relative to the gap; with 1e-2 runs may stall
 PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0)
 
 
@@ -75,7 +76,7 @@ class Priced:
 
     def __init__(self, problem: Problem, alpha: Array | None, tune: bool):
         self.problem, self.tune = problem, tune
-        self.machine = machine_for(problem, alpha, sharpness=1e-2)
+        self.machine = machine_for(problem, alpha, sharpness=SHARPNESS)
         if not tune:
             self.machine.tol *= 1e3 * PRECISE
 

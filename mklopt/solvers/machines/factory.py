@@ -30,11 +30,11 @@ def machine_for(
         is twice differentiable is solved by Newton's method, whose factorization also
         gives the Hessian.
     """
-    if problem.grams.in_feature_space and len(problem.shape) == 1:
-        return FactoredMachine(problem, alpha, sharpness)
     kind = dual_machine(problem)
     if problem.loss.twice_differentiable and (second_order or kind is None):
         kind = SmoothMachine
     if kind is None:
         raise ValueError(f"there is no inner solver for the {problem.loss.name} loss")
+    if problem.grams.in_feature_space and len(problem.shape) == 1:
+        return FactoredMachine(problem, alpha, sharpness)
     return kind(problem, alpha, sharpness, keep_products=second_order)

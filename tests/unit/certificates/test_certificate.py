@@ -81,7 +81,7 @@ def test_shrinking_finds_the_best_multiple():
         (dict(dual=np.ones(12), weights=-np.ones(3)), "weights are ≥ 0"),
         (dict(dual=np.full(12, np.nan), weights=np.ones(3)), "NaN"),
         (dict(dual=np.ones(12), weights=np.array([1, 1, np.inf])), "finite"),
-        (dict(dual=np.ones(12)), "either weights"),
+        (dict(dual=np.ones(12)), "give one of weights"),
         (
             dict(dual=np.ones(12), coefficients=np.ones((3, 5))),
             "coefficients has shape",

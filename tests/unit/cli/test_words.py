@@ -81,4 +81,6 @@ def test_the_options_of_a_problem_are_the_words_of_it():
         "C": 2.0,
         "bias": False,
         "samples": 3,
+        "labels": None,
+        "cluster": None,
     }

@@ -207,7 +207,7 @@ def test_kernels_in_use_are_kept(monkeypatch):
     monkeypatch.setattr(grams._store.cache, "fetch", watched)
     some, a = np.array([30, 2, 7, 5]), rng.normal(size=70)
     part, same = grams.subset(some), stored.subset(some)
-    for ask in ("quad", "matvec"):
+    for ask in ("matvec", "quad"):  # a quad alone, as for pricing, keeps nothing
         np.testing.assert_array_equal(getattr(part, ask)(a), getattr(same, ask)(a))
     assert sorted(fetched) == sorted(some)
     grams.quad(a)  # too many to be kept
@@ -226,7 +226,7 @@ def test_memory_does_not_grow_with_kernels_times_points():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 200 * M  # bytes
+    assert peak < 8 * M * n / 5  # bytes: a fifth of one array (M, n)
 
 
 def test_it_survives_pickling():

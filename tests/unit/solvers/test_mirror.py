@@ -282,12 +282,12 @@ def test_the_trace_counts_rounds_and_machines():
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"step": "armijo"}, "choose 'gradient' or 'lipschitz'"),
+        ({"step": "armijo"}, "choose one of gradient, lipschitz"),
         ({"step": "lipschitz"}, "a kernel is singular"),
         ({"scale": 0.0}, "give a finite positive number"),
         ({"scale": INF}, "give a finite positive number"),
         ({"scale": "big"}, "give a finite positive number"),
-        ({"iterate": "best"}, "choose 'last', 'average' or 'both'"),
+        ({"iterate": "best"}, "choose one of last, average, both"),
     ],
 )
 def test_wrong_options_get_a_sentence(options, words):

@@ -130,8 +130,8 @@ def test_seeds_decide_and_a_start_goes_on():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"sampling": "random"}, "choose 'iid' or 'shuffle'"),
-        ({"iterate": "first"}, "choose 'last', 'average', 'suffix' or 'all'"),
+        ({"sampling": "random"}, "choose one of iid, shuffle"),
+        ({"iterate": "first"}, "choose one of last, average, suffix, all"),
         ({"T1": -1}, "T1 = -1; give a whole number"),
         ({"T2": 2.5}, "T2 = 2.5; give a whole number"),
         ({"eta": 0.0}, "eta = 0.0; give a positive number"),

@@ -211,7 +211,8 @@ def test_a_solver_cannot_see_that_it_is_examined():
         places += sys.modules
         words = ("judge", "exam", "pytest", "trial", "sandbox", "mklopt.cli")
         found = [x for x in places if any(word in x for word in words)]
-        found = [x for x in found if not x.startswith("test_")]  # its own module
+        # Its own module, and one of a package that other tests load.
+        found = [x for x in found if not x.startswith(("test_", "toolz."))]
         found += ["thread"] * (
             threading.current_thread() is not threading.main_thread()
         )
