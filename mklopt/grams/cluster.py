@@ -160,15 +160,23 @@ class Cluster:
         me = weakref.ref(self)  # no cycle: the workers are freed at once
         fetch = lambda numbers, P: me()._fetch(numbers, P)  # type: ignore  # noqa: E731
         self.kept = Kept(self.n, self.dtype, memory, fetch)
-        try:
-            self._register()
-        except BROKEN as error:
-            raise self._lose(error) from None
+        self._begin()
         weakref.finalize(self, _release, client, self.name).atexit = False
 
     def __repr__(self) -> str:
         where = f"in this process: {self.lost}" if self.lost else self.address
         return f"Cluster(M={self.M}, n={self.n}, {where})"
+
+    def _begin(self) -> None:
+        """Register; again if a worker dies meanwhile, which the scheduler tells us."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._register()
+            except BROKEN as error:
+                self._reconnect(error)
+                if attempt == ATTEMPTS - 1:
+                    raise self._lose(error) from None
+                _pause()
 
     def _register(self) -> None:
         """Send the source to all workers, those that join later included."""

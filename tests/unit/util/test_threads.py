@@ -88,6 +88,7 @@ def test_after_an_interrupt_no_thread_takes_another_block():
 
 def test_an_interrupt_while_waiting_for_threads_waits_for_them_all_the_same():
     main, begun, ended = get_ident(), threading.Event(), []
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # if ignored
 
     def loop(first, last):
         if get_ident() == main:
@@ -98,8 +99,11 @@ def test_an_interrupt_while_waiting_for_threads_waits_for_them_all_the_same():
         time.sleep(0.4)
         ended.append(first)
 
-    with threads(2), pytest.raises(KeyboardInterrupt):
-        spread(loop, count=2, work=MIN_SHARED_WORK)
+    try:
+        with threads(2), pytest.raises(KeyboardInterrupt):
+            spread(loop, count=2, work=MIN_SHARED_WORK)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(ended) == 1
 
 
