@@ -221,6 +221,7 @@ def test_a_killed_worker_changes_nothing(client, fitted, points, given):
     assert pids(client) != before
 
 
+@pytest.mark.full  # at a random moment; the test above kills between operations
 def test_a_worker_that_is_killed_during_an_operation(client, fitted, points):
     big = kernels.subset_gaussians(700, seed=2).fit(np.tile(points[0], (4, 1)))
     stack = mklopt.ClusterStack(client, big, storage="lazy")
