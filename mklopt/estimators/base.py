@@ -336,9 +336,15 @@ class MKLEstimator(BaseEstimator):
 
 
 def share_parameters(estimator: type[Estimator]) -> type[Estimator]:
-    """Fill in each {name} of a docstring with the entry of MKLEstimator's docstring."""
+    """Fill in {name} and {first to last} with entries of MKLEstimator's docstring."""
     shared = inspect.cleandoc(MKLEstimator.__doc__ or "")
     entries = re.findall(r"^(\w+)( : .*(?:\n    .*)*)", shared, re.MULTILINE)
+    names = [name for name, _ in entries]
+
+    def filled(found: re.Match[str]) -> str:
+        first, last = names.index(found[1]), names.index(found[2] or found[1])
+        return "\n".join(name + rest for name, rest in entries[first : last + 1])
+
     text = inspect.cleandoc(estimator.__doc__ or "")
-    estimator.__doc__ = text.format(**{name: name + rest for name, rest in entries})
+    estimator.__doc__ = re.sub(r"\{(\w+)(?: to (\w+))?\}", filled, text)
     return estimator
