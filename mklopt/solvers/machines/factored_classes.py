@@ -1,0 +1,109 @@
+"""The inner solver for k classes and kernels given as factors: no n × n matrix.
+
+    J(θ) = min over W, b   Σ C_i V(f_i) + ½ Σ_m ‖W_m‖²/θ_m,      f = Σ_m L_m W_m + b
+
+with f_i and b in R^k, for the multi-class hinge and the multinomial loss; solved by
+class_newton.py. The memory is that of the factors and a few numbers per sample and
+class.
+
+Derivatives. With F the factors side by side, h = Fᵀα, B = Fᵀ D F (D is a k × k block
+per sample, with the bias eliminated) and A = I + √Θ B √Θ,
+
+    ∂²J/∂θ_m∂θ_l = h_mᵀ [B − B √Θ A⁻¹ √Θ B]_ml h_l
+
+A⁻¹ by conjugate gradients, to a few digits: it is used for models alone. With kinks, D
+is that of a proximal step with STIFF times the last σ.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ...formulations.losses.class_terms import ClassTerms, Margins, Softmax
+from ...formulations.losses.multiclass import Multinomial
+from ...problem import Problem
+from .class_newton import ClassNewton, Curved, Preconditioner
+from .factored import ON_BOUND, FactoredMachine
+from .machine import Array
+
+STIFF = 10.0  # times σ: the curvature of a kink in derivatives
+DERIVATIVES = 1e-3  # the relative residual of their systems
+
+
+def class_terms(problem: Problem) -> Any:
+    """The terms of all samples of a problem with k outputs; None if it has none."""
+    margins = problem.loss.margins(problem.y)
+    if margins is not None:
+        return Margins(problem.y, problem.costs, margins)
+    if isinstance(problem.loss, Multinomial):
+        return Softmax(problem.y, problem.costs, problem.shape[1])
+    return None
+
+
+class FactoredClasses(FactoredMachine):
+    """The inner solver in feature space, for losses with k outputs."""
+
+    sums_type, newton_type = Preconditioner, ClassNewton
+    terms_of = staticmethod(class_terms)
+
+    @property
+    def curvature(self) -> Array:
+        """s of all samples at the solution, (n, k); see class_terms.py."""
+        assert self._at is not None and self._newton is not None, "solve first"
+        terms: ClassTerms = self._newton.terms
+        if isinstance(terms, Margins):
+            return STIFF * self._at.sigma * terms.support(self.point, ON_BOUND)
+        return terms.respond(self._at.g)[1]
+
+    def _answers(self, right: Array, curved: Curved, s: Array) -> Array:
+        """A⁻¹ right."""
+        assert isinstance(self._newton, ClassNewton)
+        return self._newton.solve(curved, s, right, DERIVATIVES)[0]
+
+    def sensitivity(self, force: Array) -> Array:
+        """H applied to each column: −∂α for a change of the predictions."""
+        newton, s = self._newton, self.curvature
+        assert isinstance(newton, ClassNewton)
+        out = np.zeros_like(force)
+        held, curved = np.flatnonzero(np.any(s, axis=1)), newton.curved(s)
+        if curved is None:
+            return out
+        held = held if curved.panel.n == len(held) else np.arange(len(s))
+        for column, found in zip(force.T, out.T):
+            pushed = column.reshape(s.shape)[held]
+            right = curved.fold(curved.bent(pushed)[0])
+            y = self._answers(right, curved, s)
+            moved = np.zeros_like(s)
+            moved[held] = curved.bent(pushed - curved.predict(y))[0]
+            found[:] = moved.ravel()
+        return out
+
+    def products_of(self, which: Array) -> Array:
+        """(nk, which): K_mα of some kernels."""
+        found = super().products_of(which)
+        return found.reshape(-1, len(which))
+
+    def hessian(self, which: Array) -> Array:
+        """∂²J/∂θ² for some kernels: one product and one system for each."""
+        newton, s, problem = self._newton, self.curvature, self.problem
+        assert isinstance(newton, ClassNewton)
+        H, curved = np.zeros((len(which), len(which))), newton.curved(s)
+        if curved is None:
+            return H
+        kernels = np.union1d(which, self._used)
+        grams, h = problem.grams.subset(kernels), problem.grams.fold(self.point)
+        owner, used = problem.grams.owner, np.isin(kernels[grams.owner], self._used)
+        whole = Curved(grams.panel(), s, np.ones(len(used)), curved.inverse)
+        pushes, answers = [], []
+        for m in which:
+            part = problem.grams.subset(np.array([m]))
+            bent = whole.bent(part.panel().unfold(h[owner == m]))[0]
+            pushes.append(whole.fold(bent))
+            right = newton.root[:, None] * pushes[-1][used]
+            answers.append(newton.root[:, None] * self._answers(right, curved, s))
+        for a, m in enumerate(which):
+            own = pushes[a][used]
+            for b, l in enumerate(which):
+                mine = pushes[b][kernels[grams.owner] == m]
+                H[a, b] = np.sum(h[owner == m] * mine) - np.sum(own * answers[b])
+        return np.asarray(0.5 * (H + H.T))
