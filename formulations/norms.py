@@ -14,7 +14,8 @@ import numpy as np
 Array = np.ndarray
 INF = float("inf")
 MAX_EVALUATIONS = 60  # of a search on a line
-FLAT_SLOPE = 1e-3  # a line search ends at this part of the first slope
+FLAT_SLOPE = 1e-3  # a line search ends at this part of the first slope …
+CLOSE = 1e-10  # … or where its bracket is this narrow
 
 
 def dual_exponent(q: float) -> float:
@@ -127,6 +128,8 @@ def line_minimum(slopes: Callable[[float], tuple[float, float]]) -> float:
         if abs(slope) <= FLAT_SLOPE * first:
             break
         low, high = (t, high) if slope < 0 else (low, t)
+        if high - low <= CLOSE * high:  # the slope is rounding
+            break
         t = t - slope / max(curve, 1e-300)
         if not low < t < high:
             t = 0.5 * (low + high) if high < INF else 2 * low + 1

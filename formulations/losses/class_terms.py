@@ -30,11 +30,11 @@ from .domains import Array
 
 FIRST_SIGMA = 0.3  # times C: α moves through its simplex while g moves by about 3
 BALANCED = 1e-14  # |Σα| relative to ΣC: as exact as floats
-MAX_BIAS_STEPS = 60
+MAX_BIAS_STEPS, IDLE = 60, 4  # Newton steps; those without progress: rounding
 RANK = 1e-12  # smaller eigenvalues of a k × k matrix are 0, relative to the largest
 FLATTEST = 1e-3  # the curvature in b is at least this part of |Σα|: steps stay bounded
 # Of `least_bias`: its rounds, the growth of σ, and the relative gap where it ends.
-MAX_ROUNDS, GROWTH, BIAS_GAP = 60, 5.0, 1e-12
+MAX_ROUNDS, GROWTH, BIAS_GAP = 60, 5.0, 1e-10
 
 
 class ClassTerms:
@@ -68,11 +68,13 @@ class ClassTerms:
 
         Its components sum to 0, because a constant for all classes changes nothing.
         """
-        tiny = BALANCED * float(np.sum(self.costs))
+        tiny, best, idle = BALANCED * float(np.sum(self.costs)), np.inf, 0
         for _ in range(MAX_BIAS_STEPS):
             alpha, s = self.respond(g + b)
             surplus = np.sum(alpha, axis=0)
-            if np.max(np.abs(surplus)) <= tiny:
+            off = float(np.max(np.abs(surplus)))
+            best, idle = (off, 0) if off < 0.5 * best else (best, idle + 1)
+            if off <= tiny or idle > IDLE:
                 break
             flat = FLATTEST * float(np.linalg.norm(surplus))
             step = pseudo_inverse(total_bend(s), flat) @ surplus
@@ -203,7 +205,7 @@ class Softmax(ClassTerms):
 
 
 def least_bias(terms: Margins, f: Array) -> Array:
-    """The b that minimizes Σ C V(f + b): proximal steps on its dual, to rounding."""
+    """The b that minimizes Σ C V(f + b): by proximal steps on its dual."""
     b, size = np.zeros(f.shape[1]), terms.fenchel(f, np.zeros(f.shape))
     for _ in range(MAX_ROUNDS):
         b = terms.best_bias(f, b)

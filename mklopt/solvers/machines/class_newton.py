@@ -240,22 +240,30 @@ class ClassNewton:
 
     def solve(
         self, curved: Curved, s: Array, right: Array, forcing: float
-    ) -> tuple[Array, int]:
-        """Newton's system by conjugate gradients, and the iterations that it took."""
+    ) -> tuple[Array, Array]:
+        """Newton's system by conjugate gradients, and the residual."""
         scale = 1.0 if self.terms.curved else float(np.max(s))
         fresh = self.gram.sums is None
         if fresh:
             self.gram.renew(s, scale)
         if fresh or self.blocks is None or self.blocks[1] != scale:
             self.blocks = self.gram.factors(self.root, scale, self.bias), scale
-        x, count = conjugate_gradients(
+        x, rest, count = conjugate_gradients(
             curved.times, self._precondition, right, forcing, MAX_ITERATIONS
         )
         self.iterations += count
         self.products += 2 * (count + 1) * curved.panel.n / self.panel.n
         if count > MANY_ITERATIONS and not fresh:
             self.gram.sums = self.blocks = None
-        return x, count
+        return x, rest
+
+    def mean_square(self, s: Array) -> float:
+        """The mean of ‖z_i‖² over the samples, weighted by D; new sums are made."""
+        self.gram.renew(s, float(np.max(s)) or 1.0)
+        self.blocks = None
+        assert self.gram.sums is not None
+        squares = np.diagonal(self.gram.sums, axis1=1, axis2=2).sum(axis=0)
+        return float(self.root**2 @ squares[:-1] / max(squares[-1], 1e-300))
 
     def _precondition(self, right: Array) -> Array:
         """The inverse of the blocks, among the X whose rows sum to 0."""
@@ -274,19 +282,19 @@ def conjugate_gradients(
     right: Array,
     forcing: float,
     most: int,
-) -> tuple[Array, int]:
-    """A solution up to a residual of forcing·‖right‖, and the iterations it took."""
+) -> tuple[Array, Array, int]:
+    """A solution up to a residual of forcing·‖right‖, this residual, the iterations."""
     x, r = np.zeros_like(right), right.copy()
     enough = forcing * float(np.linalg.norm(right))
     z = inverse(r)
     p, square = z, float(np.sum(r * z))
     for count in range(most):
         if float(np.linalg.norm(r)) <= enough or square <= 0:
-            return x, count
+            return x, r, count
         q = times(p)
         step = square / float(np.sum(p * q))
         x, r = x + step * p, r - step * q
         z = inverse(r)
         square, before = float(np.sum(r * z)), square
         p = z + square / before * p
-    return x, most
+    return x, r, most

@@ -12,32 +12,29 @@ per sample, with the bias eliminated) and A = I + √Θ B √Θ,
     ∂²J/∂θ_m∂θ_l = h_mᵀ [B − B √Θ A⁻¹ √Θ B]_ml h_l
 
 A⁻¹ by conjugate gradients, to a few digits: it is used for models alone. With kinks, D
-is that of a proximal step with STIFF times the last σ.
+is that of a proximal step with the last σ, or with STIFF/‖z‖² for a mean row z of Z if
+this is smaller.
 """
 
 from typing import Any
 
 import numpy as np
 
-from ...formulations.losses.class_terms import ClassTerms, Margins, Softmax
-from ...formulations.losses.multiclass import Multinomial
+from ...formulations.losses.class_terms import ClassTerms, Margins
 from ...problem import Problem
 from .class_newton import ClassNewton, Curved, Preconditioner
 from .factored import ON_BOUND, FactoredMachine
 from .machine import Array
 
-STIFF = 10.0  # times σ: the curvature of a kink in derivatives
-DERIVATIVES = 1e-3  # the relative residual of their systems
+STIFF = 1e3
+# The relative residuals of systems: of products, and of the Hessian, where the error is
+# of second order.
+PRODUCTS, HESSIAN = 1e-6, 1e-5
 
 
 def class_terms(problem: Problem) -> Any:
     """The terms of all samples of a problem with k outputs; None if it has none."""
-    margins = problem.loss.margins(problem.y)
-    if margins is not None:
-        return Margins(problem.y, problem.costs, margins)
-    if isinstance(problem.loss, Multinomial):
-        return Softmax(problem.y, problem.costs, problem.shape[1])
-    return None
+    return problem.loss.class_terms(problem.y, problem.costs)
 
 
 class FactoredClasses(FactoredMachine):
@@ -51,14 +48,11 @@ class FactoredClasses(FactoredMachine):
         """s of all samples at the solution, (n, k); see class_terms.py."""
         assert self._at is not None and self._newton is not None, "solve first"
         terms: ClassTerms = self._newton.terms
-        if isinstance(terms, Margins):
-            return STIFF * self._at.sigma * terms.support(self.point, ON_BOUND)
-        return terms.respond(self._at.g)[1]
-
-    def _answers(self, right: Array, curved: Curved, s: Array) -> Array:
-        """A⁻¹ right."""
-        assert isinstance(self._newton, ClassNewton)
-        return self._newton.solve(curved, s, right, DERIVATIVES)[0]
+        if not isinstance(terms, Margins):
+            return terms.respond(self._at.g)[1]
+        s = terms.support(self.point, ON_BOUND)
+        length = self._newton.mean_square(s)
+        return s * min(self._at.sigma, STIFF / max(length, 1e-300))
 
     def sensitivity(self, force: Array) -> Array:
         """H applied to each column: −∂α for a change of the predictions."""
@@ -72,7 +66,7 @@ class FactoredClasses(FactoredMachine):
         for column, found in zip(force.T, out.T):
             pushed = column.reshape(s.shape)[held]
             right = curved.fold(curved.bent(pushed)[0])
-            y = self._answers(right, curved, s)
+            y = newton.solve(curved, s, right, PRODUCTS)[0]
             moved = np.zeros_like(s)
             moved[held] = curved.bent(pushed - curved.predict(y))[0]
             found[:] = moved.ravel()
@@ -94,16 +88,16 @@ class FactoredClasses(FactoredMachine):
         grams, h = problem.grams.subset(kernels), problem.grams.fold(self.point)
         owner, used = problem.grams.owner, np.isin(kernels[grams.owner], self._used)
         whole = Curved(grams.panel(), s, np.ones(len(used)), curved.inverse)
-        pushes, answers = [], []
+        pushes, rights, found = [], [], []
         for m in which:
             part = problem.grams.subset(np.array([m]))
             bent = whole.bent(part.panel().unfold(h[owner == m]))[0]
             pushes.append(whole.fold(bent))
-            right = newton.root[:, None] * pushes[-1][used]
-            answers.append(newton.root[:, None] * self._answers(right, curved, s))
+            rights.append(newton.root[:, None] * pushes[-1][used])
+            found.append(newton.solve(curved, s, rights[-1], HESSIAN))
         for a, m in enumerate(which):
-            own = pushes[a][used]
-            for b, l in enumerate(which):
-                mine = pushes[b][kernels[grams.owner] == m]
-                H[a, b] = np.sum(h[owner == m] * mine) - np.sum(own * answers[b])
+            own = kernels[grams.owner] == m
+            for b, (y, rest) in enumerate(found):
+                H[a, b] = np.sum(h[owner == m] * pushes[b][own])
+                H[a, b] -= np.sum(rights[a] * y) + np.sum(found[a][0] * rest)
         return np.asarray(0.5 * (H + H.T))
