@@ -126,7 +126,9 @@ def _times(F: Array, runs: Array, W: Array, out: Array, first: int, last: int) -
             out[rows] += F[rows, left:right] @ W[:, left:right].T
 
 
-def _against(F: Array, runs: Array, A: Array, out: Array, first: int, last: int) -> None:
+def _against(
+    F: Array, runs: Array, A: Array, out: Array, first: int, last: int
+) -> None:
     """factor_loops.against by BLAS, a block of rows at a time."""
     for start in range(first, last, BLOCK):
         rows = slice(start, min(start + BLOCK, last))

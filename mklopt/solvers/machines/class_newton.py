@@ -31,10 +31,13 @@ import scipy.linalg
 
 from ...formulations.losses.class_terms import bend, pseudo_inverse, total_bend
 from ...grams.factors import Panel
-from .feature_newton import IDLE, JITTERS, MAX_STEPS, SOLVED, Point, next_sigma
+from .feature_newton import JITTERS, MAX_STEPS, SOLVED, Point, next_sigma
 from .linear import jittered_cholesky
 
 Array = np.ndarray
+IDLE = 30  # Newton steps without progress: rounding
+WARM_SIGMA = 3.0  # σ of a warm start: times the first one, times √(primal/gap)
+TOO_MANY_STEPS, MUCH_SHORTER = 20, 0.1  # of one proximal step; then σ falls
 PART, FEWEST = 4, 4000  # a cold start begins on one sample of so many, if enough
 PER_FEATURE = 5  # samples per column of F that are enough
 COARSE_GAP = 1e-2  # the relative gap on a part of the samples
@@ -141,7 +144,8 @@ class ClassNewton:
     def cold(self, tol: float) -> Point:
         """Solve without a start: on a part of the samples first."""
         n, k = self.terms.alpha.shape
-        x, b = np.zeros((self.panel.R, k)), np.zeros(k)
+        x: Array = np.zeros((self.panel.R, k))
+        b: Any = np.zeros(k)
         if n // PART >= max(FEWEST, PER_FEATURE * self.panel.R):
             at = self._on_a_part(tol)
             x, b = at.x, at.b
@@ -160,7 +164,8 @@ class ClassNewton:
         small.products, small.steps, small.iterations = 0.0, 0, 0
         k = self.terms.alpha.shape[1]
         zero, nothing = np.zeros((panel.R, k)), np.zeros((panel.n, k))
-        at = Point(zero, np.zeros(k), nothing, terms.sigma, nothing, zero)
+        b: Any = np.zeros(k)
+        at = Point(zero, b, nothing, terms.sigma, nothing, zero)
         at = small.minimize(at, lambda primal: max(COARSE_GAP * primal, tol))
         self.products += share * small.products
         self.gram.rows += small.gram.rows
@@ -175,15 +180,18 @@ class ClassNewton:
         starts = [(folded, self.predict(folded))]
         if len(last.x):
             starts.append((last.x, last.g - last.b))
-        x, zx = min(starts, key=lambda start: self._primal(*start, last.b))
+        x, zx = min(starts, key=lambda start: self._primal(start[0], start[1], last.b))
         at = Point(x, last.b, alpha, last.sigma, zx + last.b, folded)
+        gap = 0.5 * float(np.sum((x - folded) ** 2)) + self.terms.fenchel(at.g, alpha)
+        far = self._primal(x, zx, last.b) / max(gap, 1e-300)
+        at.sigma = min(at.sigma, WARM_SIGMA * self.terms.first_sigma * far**0.5)
         return self.minimize(at, lambda primal: tol)
 
     def again(self, at: Point, tol: float) -> Point:
         """Go on from a point."""
         return self.minimize(at, lambda primal: tol)
 
-    def _primal(self, x: Array, zx: Array, b: Array) -> float:
+    def _primal(self, x: Array, zx: Array, b: Any) -> float:
         losses = self.terms.fenchel(zx + b, np.zeros(zx.shape))
         return 0.5 * float(np.sum(x * x)) + losses
 
@@ -191,7 +199,8 @@ class ClassNewton:
 
     def minimize(self, at: Point, goal: Callable[[float], float]) -> Point:
         """Proximal steps until the gap is at most goal(primal value)."""
-        terms, x, b, zx = self.terms, at.x, at.b, at.g - at.b
+        terms, x, zx = self.terms, at.x, at.g - at.b
+        b: Any = at.b
         terms.alpha, terms.sigma = at.alpha, at.sigma
         best, idle, inner = np.inf, 0, 0
         for _ in range(MAX_STEPS):
@@ -210,6 +219,10 @@ class ClassNewton:
             if inner > 0 and rest <= SOLVED * kinks and not terms.curved:
                 terms.alpha = alpha
                 terms.sigma *= next_sigma(inner)
+                inner = 0
+                continue
+            if inner > TOO_MANY_STEPS and not terms.curved:
+                terms.sigma *= MUCH_SHORTER
                 inner = 0
                 continue
             dx, db = self._direction(s, slope)

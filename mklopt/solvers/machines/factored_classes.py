@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ...certificates.enclosure import exact_point
 from ...formulations.losses.class_terms import ClassTerms, Margins
 from ...problem import Problem
 from .class_newton import ClassNewton, Curved, Preconditioner
@@ -43,10 +44,19 @@ class FactoredClasses(FactoredMachine):
     sums_type, newton_type = Preconditioner, ClassNewton
     terms_of = staticmethod(class_terms)
 
+    def _solved(self, alpha: Array, gap: float, work: float) -> Array:
+        """Take a solution; its gap is that of the α that is exactly feasible."""
+        exact = exact_point(self.problem, alpha)
+        newton, at = self._newton, self._at
+        assert isinstance(newton, ClassNewton) and at is not None
+        apart = at.x - newton.fold(exact)
+        gap = 0.5 * float(np.sum(apart**2)) + newton.terms.fenchel(at.g, exact)
+        return super()._solved(exact, gap, work)
+
     @property
     def curvature(self) -> Array:
         """s of all samples at the solution, (n, k); see class_terms.py."""
-        assert self._at is not None and self._newton is not None, "solve first"
+        assert self._at is not None and isinstance(self._newton, ClassNewton)
         terms: ClassTerms = self._newton.terms
         if not isinstance(terms, Margins):
             return terms.respond(self._at.g)[1]
