@@ -20,14 +20,16 @@ from typing import Any
 
 import numpy as np
 
+from ...certificates.certificate import Certificate
 from ...certificates.enclosure import exact_point
 from ...formulations.losses.class_terms import ClassTerms, Margins
 from ...problem import Problem
 from .class_newton import ClassNewton, Curved, Preconditioner
-from .factored import ON_BOUND, FactoredMachine
+from .factored import ACCURATE, ON_BOUND, FactoredMachine
 from .machine import Array
 
 STIFF = 1e3
+TOLERANCE = 1e-5  # relative to the certified gap
 # The relative residuals of systems: of products, and of the Hessian, where the error is
 # of second order.
 PRODUCTS, HESSIAN = 1e-6, 1e-5
@@ -52,6 +54,11 @@ class FactoredClasses(FactoredMachine):
         apart = at.x - newton.fold(exact)
         gap = 0.5 * float(np.sum(apart**2)) + newton.terms.fenchel(at.g, exact)
         return super()._solved(exact, gap, work)
+
+    def set_tolerance(self, certificate: Certificate) -> None:
+        """Set the tolerance to a part of the certified gap."""
+        gap, primal = max(certificate.gap, 0.0), abs(certificate.primal)
+        self.tol = min(self.sharpness, TOLERANCE) * min(gap, ACCURATE * primal)
 
     @property
     def curvature(self) -> Array:
