@@ -128,7 +128,7 @@ def line_minimum(slopes: Callable[[float], tuple[float, float]]) -> float:
         if abs(slope) <= FLAT_SLOPE * first:
             break
         low, high = (t, high) if slope < 0 else (low, t)
-        if high - low <= CLOSE * high:  # the slope is rounding
+        if high < INF and high - low <= CLOSE * high:  # the slope is rounding
             break
         t = t - slope / max(curve, 1e-300)
         if not low < t < high:
