@@ -105,7 +105,7 @@ class FactoredMachine(Machine):
         w = np.zeros((newton.panel.F.shape[1], *last.x.shape[1:]))
         w[before.panel.places] = _scaled(before.root, last.x)
         with np.errstate(divide="ignore", invalid="ignore"):
-            x = _scaled(1 / newton.root, w[newton.panel.places])
+            x = (w[newton.panel.places].T / newton.root).T
         left = np.setdiff1d(before.panel.places, newton.panel.places)
         kept = np.all(np.isfinite(x)) and not np.any(w[left])
         return replace(last, x=x if kept else np.zeros(0))
