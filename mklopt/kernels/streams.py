@@ -33,6 +33,7 @@ from ..util.sweeps import report
 from ..util.threads import spread
 from . import sweeps
 from .building import BY_SQUARES
+from .sample_rows import SampleRows, sample_rows
 from .sweeps import BLOCK, Area, Plan
 from .theorem import psd_shift
 
@@ -297,6 +298,10 @@ class Streams:
         if len(which):
             self._entries(self._plan(index), area, out)
         return out.reshape(len(index), len(which), self.n)
+
+    def sample_rows(self, index: Array) -> SampleRows | None:
+        """Rows at few samples by BLAS, rounded differently (sample_rows.py)."""
+        return None if self.fitted is None else sample_rows(self.fitted, index)
 
     def samples(self, index: Array, which: Array) -> Triangles:
         """The kernels between some of the samples, in order, packed."""
