@@ -255,7 +255,7 @@ class Descent:
         self.B, self.F = np.zeros((n, k)), np.zeros((M, k, n))
         self.quad, self.omega, self.S = np.zeros((3, M))
         self.D, self.tally, self.epochs = np.zeros((M, n, k)), np.zeros(8), 0
-        self.tally[SCALE] = 1.0
+        self.tally[SCALE], self.updates = 1.0, 0.0  # of the last epoch
         self.begin()
         if start is not None:
             self._from(start)
@@ -280,15 +280,16 @@ class Descent:
 
     def epoch(self, eta: float = 0.0, R: float = np.inf) -> None:
         """n steps: of stage 1 if eta > 0, else of stage 2 in the ball of radius R."""
-        n, before = len(self.B), self.tally[UPDATES]
+        n, before = len(self.B), float(self.tally[UPDATES])
         iid = self.sampling == "iid"
         order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
         rule = self._rule(float(R), float(eta))
         for block in self.reader.blocks(order):
             self._steps_in(block, rule)
         _settle(rule, self._state)
+        self.updates = float(self.tally[UPDATES]) - before
         if self.reader.whole is not None:
-            self.problem.grams.count_rows(self.tally[UPDATES] - before)
+            self.problem.grams.count_rows(self.updates)
         self.epochs, self.stage = self.epochs + 1, self.stage + 1
         if self.stage & (self.stage - 1) == 0:  # the suffix begins at 1, 2, 4, 8, …
             self.marks = [self.marks[1], self._sums()]
@@ -392,7 +393,7 @@ class Descent:
 
     def iterate(self) -> Iterate:
         """A candidate. It is computed only if it is certified."""
-        info = {"rounds": self.epochs}
+        info = {"rounds": self.epochs, "updates": self.updates}
         primal = partial(self.coefficients, self.which)
         return Iterate(self.dual_point, coefficients=primal, info=info)
 
