@@ -13,7 +13,7 @@ the test digits not counted; at most 8 GB of memory for the whole process. The t
 error is reported beside the paper's after each stage; there is no limit for it.
 
 C was chosen before the first judged run, on 5000 of the training digits that were left
-out, after ten epochs with 10,000 others:
+out, after ten epochs with 10,000 others (errors 4.58, 3.38, 3.80 and 4.46 %):
 
     python -m benchmarks digits --samples 10000 --validate --C 0.1 1 10 100
 
@@ -29,6 +29,7 @@ import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count as count_from
 
 import numpy as np
 from rich.table import Table
@@ -38,7 +39,7 @@ from mklopt import data, kernels
 from mklopt.certificates.certificate import certify
 from mklopt.formulations.block_norm import BlockNorm
 from mklopt.kernels.entries import Entries, Products
-from mklopt.kernels.fitted import FittedKernels
+from mklopt.kernels.fitted import Blocks, FittedKernels
 from mklopt.problem import Problem
 from mklopt.solvers import find
 from mklopt.solvers.base import Iterate
@@ -102,7 +103,8 @@ def wrong(fitted: FittedKernels, B: Array, X: list[Array], y: Array) -> float:
     if len(used) == 0:
         return 100.0 * float(np.mean(y != 0))
     products = Products(Entries.of(fitted), used, np.ascontiguousarray(B[:, used]))
-    blocks, missed = dict(enumerate(X)), 0
+    blocks: Blocks = dict(enumerate(X))
+    missed = 0
     for first in range(0, len(y), PART):
         some = slice(first, first + PART)
         f = np.sum(products.at(some, blocks), axis=0)
@@ -110,25 +112,30 @@ def wrong(fitted: FittedKernels, B: Array, X: list[Array], y: Array) -> float:
     return 100.0 * missed / len(y)
 
 
+def coefficients(iterate: Iterate) -> Array:
+    """(M, n, k): of the last w."""
+    found = iterate.coefficients
+    assert callable(found)
+    return found()
+
+
 def epochs(at: Problem, count: int) -> Iterator[tuple[Row, Iterate]]:
     """The epochs of both stages, and what each of them took."""
     first = -(-count // 2)
-    given = {"T1": first, "T2": count - first, "sampling": "shuffle"}
-    steps = find("obscure", at).steps(
-        at, rng=np.random.default_rng(0), iterate="last", improve=None, **given
-    )
-    took, passes, rows = 0.0, at.grams.passes, []
-    while True:
+    given = {"T1": first, "T2": count - first, "rng": np.random.default_rng(0)}
+    how = {"sampling": "shuffle", "iterate": "last", "improve": None}
+    steps = find("obscure", at).steps(at, **given, **how)
+    took, passes = 0.0, at.grams.passes
+    for number in count_from(1):
         begun = time.perf_counter()
         iterate = next(steps, None)
         took += time.perf_counter() - begun
         if iterate is None:
             return
         read, passes = at.grams.passes - passes, at.grams.passes
-        support = int(np.sum(np.any(iterate.coefficients() != 0, axis=(0, 2))))
+        support = int(np.sum(np.any(coefficients(iterate) != 0, axis=(0, 2))))
         updates = int(iterate.info["updates"])
-        row = Row(len(rows) + 1, took / 60, updates, read * at.grams.n, support)
-        rows.append(row)
+        row = Row(number, took / 60, updates, read * at.grams.n, support)
         yield row, iterate
 
 
@@ -143,16 +150,18 @@ def run(
     for row, iterate in epochs(at, count):
         rows.append(row)
         if row.epoch in (-(-count // 2), count):
-            row.error = wrong(fitted, iterate.coefficients(), X_test, y_test)
+            row.error = wrong(fitted, coefficients(iterate), X_test, y_test)
         print(f"epoch {row.epoch}: {row.minutes:.1f} min", flush=True)
-    lines = []
-    if certified:
-        begun = time.perf_counter()
-        given = {"coefficients": iterate.coefficients()}
-        found = certify(at, iterate.dual(), **given)
-        took = (time.perf_counter() - begun) / 60
-        lines = [f"certified in {took:.1f} min: {found.statement}"]
-    return rows, lines
+    return rows, [certificate(at, iterate)] if certified else []
+
+
+def certificate(at: Problem, iterate: Iterate) -> str:
+    """What is proved of the last point."""
+    begun, alpha = time.perf_counter(), iterate.dual
+    alpha = alpha() if callable(alpha) else alpha
+    found = certify(at, alpha, coefficients=coefficients(iterate))
+    took = (time.perf_counter() - begun) / 60
+    return f"gap {found.relative_gap:.1e}, in {took:.1f} min; {found.statement}"
 
 
 def table(rows: list[Row], n: int, cost: float) -> Table:
@@ -182,9 +191,9 @@ def verdicts(rows: list[Row], gigabytes: float) -> list[str]:
 def main() -> None:
     """One run for each C."""
     parser = harness.parser(__doc__)
-    number = {"type": harness.positive, "metavar": "n"}
-    parser.add_argument("--samples", default=60_000, **number)
-    parser.add_argument("--epochs", default=10, **number)
+    whole = harness.positive
+    parser.add_argument("--samples", type=whole, default=60_000, metavar="n")
+    parser.add_argument("--epochs", type=whole, default=10, metavar="n")
     parser.add_argument("--C", type=float, nargs="+", default=[C])
     parser.add_argument("--validate", action="store_true", help="to choose C")
     parser.add_argument("--certify", action="store_true", help="the last point")

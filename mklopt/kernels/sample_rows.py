@@ -125,7 +125,7 @@ def _feature_sets(
     fitted: FittedKernels, index: Array, degrees: Array
 ) -> list[Features]:
     """The kernels by view and columns, whether these are of products or distances."""
-    table, found = fitted.kernels, {}
+    table, found = fitted.kernels, dict[tuple, tuple[Any, list[Array]]]()
     bases, place = np.unique(table.base[index], return_inverse=True)
     order = np.argsort(place, kind="stable")
     ends = np.searchsorted(place[order], np.arange(len(bases) + 1))
