@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,23 @@ def test_streamed_epochs_are_those_of_stored_kernels(sampling, wide, monkeypatch
         assert work[1] == pytest.approx(work[0] + inner)
     else:  # samples that are drawn twice for a block are read once
         assert 0.7 * work[0] < work[1] < work[0] + inner
+
+
+def test_streamed_epochs_take_little_memory():
+    """n = 6000, M = 4: one kernel alone would take 288 MB, rows of a block 96 MB."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6000, 3)) + 2.0
+    grams = (kernels.gaussians([1, 3]) + kernels.polynomials([1, 2])).fit(X).lazy("0")
+    p = problem(grams=grams, y=np.sign(X[:, 0] - 2 + 0.1 * rng.normal(size=6000)))
+    tracemalloc.start()
+    try:
+        run = descent(p)
+        run.epoch(eta=0.1)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
+    rows = grams.passes * grams.n
+    assert rows < 6000 * 512 / 6000 + run.updates < 0.6 * 6000
 
 
 def test_a_streamed_start_is_forgotten_everywhere():
