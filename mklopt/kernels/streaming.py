@@ -57,6 +57,7 @@ from .fitted import FittedKernels
 from .functions import Kernel
 from .normalizations import Block, Steps
 from .pairwise import fill_pairs, pairs
+from .sample_rows import SampleRows, sample_rows
 from .streams import streams
 
 Array = np.ndarray
@@ -419,6 +420,10 @@ class Tiles:
                 out[k] = self._kernel(int(index[k]), t, which, slice(0, self.n))
                 out[k, np.arange(len(which)), which] = self.squares[index[k], which]
         return out
+
+    def sample_rows(self, index: Array) -> SampleRows | None:
+        """Rows at few samples by BLAS, rounded differently (sample_rows.py)."""
+        return sample_rows(self.fitted, index)
 
     def _rows(self, place: int, which: Array) -> Array:
         """Rows of a base: from the cache, computed together, or cut from tiles."""

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import (
     certificate,
+    digits,
     disk,
     epochs,
     from_x,
@@ -133,6 +134,27 @@ def test_on_the_fly_and_in_memory_are_compared(images, monkeypatch, capsys):
     stored, lazy = (streaming.run(60, "analytic", cache) for cache in (None, "0"))
     lazy.primal *= 1 + 1e-8
     assert streaming.comparison(stored, lazy).startswith("FAIL")
+
+
+def test_epochs_over_digits_on_the_fly(monkeypatch, capsys, folder):
+    """Both stages on images that are easy to tell apart, with a certificate."""
+    rng = np.random.default_rng(4)
+    y = np.arange(150) % 10
+    X = np.clip(25.0 * y[:, None] + 15 * rng.normal(size=(150, 784)), 0, 255)
+    whole = data.Dataset("digits", X[:120], y[:120], kind="classes")
+    test = data.Dataset("digits", X[120:], y[120:], kind="classes")
+    parts = {"train": whole, "test": test}
+    monkeypatch.setattr(data, "load", lambda name, part="train": parts[part])
+    monkeypatch.setattr(digits, "PART", 20)
+    words = ("--samples", "100", "--epochs", "6", "--certify")
+    out = run(digits, monkeypatch, capsys, *words)
+    assert "pass  minutes" in out and "pass  GB" in out and "≤ f* ≤" in out
+    error = float(re.findall(r"test error ([\d.]+) %", out)[0])
+    assert error <= 40  # 90 by chance
+    text = (folder / "digits.md").read_text()
+    assert "OBSCURE on 100 digits, 12 kernels, C = 1" in text
+    slow = digits.Row(10, 61.0, 5, 5.0, 5, 2.0)
+    assert [line[:4] for line in digits.verdicts([slow], 9.0)[:2]] == ["FAIL", "FAIL"]
 
 
 def test_many_kernels_are_fitted_solved_and_judged(monkeypatch, capsys, folder):
