@@ -93,7 +93,7 @@ class Record:
     status: str = ""
     seconds: float = 0.0
     bounds: int = 0  # pairs of bounds that were judged
-    exact: Any = None  # low-rank kernels, and bounds for the exact ones
+    solved: Any = None  # with low-rank kernels; the exact ones come later
 
     def add(self, kind: str, detail: str) -> None:
         """Note something wrong."""
@@ -124,9 +124,9 @@ def spaces(case: Case) -> Iterator[None]:
     """Factors of any size stay in feature space, as they do with many samples."""
     from mklopt.grams import stack
 
-    least = (0, 0) if case.in_feature_space else (10**9, 2)
-    limits = dict(zip(("FEATURE_SAMPLES", "FEATURE_SHARE"), least))
-    with mock.patch.multiple(stack, **limits):
+    least = 0 if case.in_feature_space else 10**9
+    share = mock.patch.object(stack, "FEATURE_SHARE", 0)  # of any number of columns
+    with mock.patch.object(stack, "FEATURE_SAMPLES", least), share:
         yield
 
 
@@ -135,7 +135,8 @@ def judge(case: Case) -> Record:
     record = Record(case)
     with warnings.catch_warnings(record=True) as told, spaces(case):
         warnings.simplefilter("always")
-        _run(case, record)
+        with tempfile.TemporaryDirectory() as case.folder:
+            _run(case, record)
     for text in sorted({_warning(w) for w in told}):
         if not any(known in text for known in EXPECTED):
             record.add("warning", text)
@@ -167,8 +168,8 @@ def _run(case: Case, record: Record) -> None:
         record.status = "exception"
         return
     record.seconds = time.process_time() - begun
-    if record.exact is not None:
-        _judge_exact(case, problem, *record.exact, record)
+    if record.solved is not None:
+        _judge_exact(case, record.solved, record)
     _judge_bounds(case, results, record)
 
 
@@ -392,15 +393,8 @@ def _exact(case: Case, problem: Any, record: Record, attempt: int) -> list:
     """A solution with low-rank features, and what it is worth for exact kernels."""
     import mklopt
 
-    assert case.recipe is not None
-    fitted = case.recipe.low_rank()
-    rng = np.random.default_rng(case.seed_of_run)
     result = mklopt.solve(problem, tol=case.tol, time_limit=LIMIT)
-    quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
-    passes = int(rng.integers(0, 3)) if quadratic and len(problem.shape) == 1 else 0
-    found = mklopt.certify_exact(fitted, result, passes=passes)
-    str(found), found.assumptions
-    record.exact = fitted, found
+    record.solved = result
     return [*_of_result(result, record, attempt)]
 
 
@@ -678,9 +672,7 @@ def _indefinite(case: Case, evaluator: Exact) -> bool:
 # ---- bounds for exact kernels --------------------------------------------------------
 
 
-def _judge_exact(
-    case: Case, problem: Any, fitted: Any, found: Any, record: Record
-) -> None:
+def _judge_exact(case: Case, result: Any, record: Record) -> None:
     """Bounds of the problem with the kernels as functions of the points.
 
     Good points come from a solution with stored kernels; own points: max_s D(s·α).
@@ -688,6 +680,13 @@ def _judge_exact(
     import mklopt
 
     assert case.recipe is not None
+    fitted, problem = case.recipe.low_rank(), result.problem
+    try:
+        found = mklopt.certify_exact(fitted, result, passes=_passes(case, problem))
+        str(found), found.assumptions
+    except Exception as error:
+        _exception(record, error, "exact")
+        return
     matrices = case.recipe.functions(fitted.entries)
     evaluator = case.exact_with(Kernels(matrices, [0.0] * case.M, rounded=True))
     primal = zero_points(evaluator)
@@ -707,6 +706,12 @@ def _judge_exact(
         record.add(kind, f"exact kernels: {found.lower!r} by {by}")
     dual.append(((own_best, own_best), "own"))
     _refuted(found, primal, dual, evaluator, record)
+
+
+def _passes(case: Case, problem: Any) -> int:
+    """How often the dual point is improved; the dual has to be quadratic for it."""
+    quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
+    return case.seed_of_run % 3 if quadratic and len(problem.shape) == 1 else 0
 
 
 def _best_multiple(evaluator: Exact, alpha: np.ndarray) -> Any:

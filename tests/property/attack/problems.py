@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -267,7 +266,7 @@ class Case:
     recipe: Recipe | None = field(default=None, repr=False)
     in_feature_space: bool = False  # factors are not made into n × n matrices
     small_memory: bool = False  # of a disk or a stream: hardly anything is kept
-    folder: Any = field(default=None, repr=False)  # of files on disk
+    folder: str = "."  # of files on disk
 
     def __str__(self) -> str:
         return (
@@ -337,9 +336,7 @@ class Case:
 
     def _on_disk(self, mklopt: Any, K: Array) -> Any:
         """A stack in a file of mklopt, or in anybody's .npy."""
-        if self.folder is None:
-            self.folder = tempfile.TemporaryDirectory()  # it goes with the case
-        path = os.path.join(self.folder.name, "kernels.npy")
+        path = os.path.join(self.folder, "kernels.npy")
         if self.seed_of_run % 2:
             mklopt.GramStack.write(path, K)
         else:
