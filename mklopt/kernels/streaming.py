@@ -28,7 +28,8 @@ Guarantee. Memory: the cache, a few tiles for each core, the data, and what is r
 K is one well-defined symmetric matrix, for all operations in any order, so that a
 certificate is valid for it as for a stored one. An entry of a family depends on its two
 points alone (pairwise.py, exponential.py), and is the same number that fitted.grams()
-stores. Your own function may round differently in
+stores; after multiplicative or centre up to the rounding of sums over the matrix, which
+are made tile by tile here. Your own function may round differently in
 different blocks: there every entry comes from the one call k(X_I, X_J), I ≤ J, on a
 fixed grid of tiles, and rows cost whole tiles. Sums do not depend on the number of
 cores.
