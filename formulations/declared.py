@@ -5,7 +5,12 @@
 
 Everything else is derived from the declaration (derive/epigraph.py). It is compiled
 again only when the function, or something it refers to, has changed
-(derive/declaration.py).
+(derive/declaration.py). Further arguments of the function are its parameters:
+
+    @formulation
+    def elastic(u, lam=0.3): return cp.sum(u) + lam * cp.sum_squares(u)
+
+    elastic, elastic(lam=1.0)
 """
 
 from __future__ import annotations
@@ -31,9 +36,13 @@ class Declared(Declaration, Formulation):
     ----------
     function : callable
         Takes the block norms u and returns Ω(u), both as CVXPY expressions.
+    parameters : tuple
+        Pairs of a name and a value: arguments of the function after u that do not have
+        their defaults. Calling the formulation sets them.
     """
 
-    function: Callable[[Any], Any]
+    function: Callable[..., Any]
+    parameters: tuple[tuple[str, Any], ...] = ()
     listed: ClassVar[bool] = False
 
     def validate(self, M: int) -> None:
@@ -67,10 +76,10 @@ class Declared(Declaration, Formulation):
         cvxpy.Expression or tuple
             An expression, or (expression, [constraints]).
         """
-        return self.function(u)
+        return self.declared(u)
 
     def __repr__(self) -> str:
-        return f"formulation {self.name!r}"
+        return f"formulation {self.label!r}"
 
 
 @lru_cache(maxsize=256)
@@ -97,7 +106,7 @@ def _check_increase(declared: Keyed, M: int) -> None:
                 )
 
 
-def formulation(function: Callable[[Any], Any]) -> Declared:
+def formulation(function: Callable[..., Any]) -> Declared:
     """Make a regularizer of one function of u.
 
     Its values may depend on variables outside the function. When one of them changes,
@@ -107,12 +116,14 @@ def formulation(function: Callable[[Any], Any]) -> Declared:
     ----------
     function : callable
         Takes the block norms u ≥ 0 and returns a convex CVXPY expression of one number
-        that increases in each u_m, or (expression, [constraints]).
+        that increases in each u_m, or (expression, [constraints]). Its other arguments
+        are parameters.
 
     Returns
     -------
     Declared
-        A formulation whose values, conjugates, weights and prox are derived.
+        A formulation whose values, conjugates, weights and prox are derived. Calling it
+        with parameters gives another one.
 
     Raises
     ------
@@ -123,7 +134,8 @@ def formulation(function: Callable[[Any], Any]) -> Declared:
     Examples
     --------
     >>> @formulation
-    ... def elastic(u): return cp.sum(u) + 0.1 * cp.sum_squares(u)
+    ... def elastic(u, lam=0.1): return cp.sum(u) + lam * cp.sum_squares(u)
+    >>> problem = mklopt.Problem(grams, y, "hinge", elastic(lam=0.5))
     """
     if not callable(function):
         raise ValueError(f"formulation takes a function of u, got {function!r}")
@@ -141,6 +153,8 @@ class Variational(Declared):
     ----------
     function : callable
         Takes the kernel weights θ and returns r(θ), both as CVXPY expressions.
+    parameters : tuple
+        As in Declared.
     smooth : bool
         Whether r is differentiable and finite for all θ ≥ 0.
     """
@@ -174,17 +188,17 @@ class Variational(Declared):
 
         theta = cp.Variable(u.shape, nonneg=True)
         half, cones = declared_quadratic(u, theta)
-        price, constraints = split(self.function(theta))
+        price, constraints = split(self.declared(theta))
         return half + price, [*cones, *constraints]
 
     def price(self, theta: Array) -> tuple[float, Array]:
         """The price r(θ) of kernel weights and its gradient."""
         r = _price_of(Keyed(self.key(), self), len(theta))
-        r.declare = self.function
+        r.declare = self.declared
         return float(r.value(theta)[0]), r.subgradient(theta)
 
     def __repr__(self) -> str:
-        return f"variational formulation {self.name!r}"
+        return f"variational formulation {self.label!r}"
 
 
 @lru_cache(maxsize=64)
@@ -192,11 +206,11 @@ def _price_of(declared: Keyed, M: int) -> Epigraph:
     """r as an epigraph of its own."""
     owner = declared.owner
     what = f"the price {owner.name}"
-    return Epigraph(owner.function, (M,), nonneg=True, what=what)
+    return Epigraph(owner.declared, (M,), nonneg=True, what=what)
 
 
 def variational(
-    function: Callable[[Any], Any] | None = None, *, smooth: bool = False
+    function: Callable[..., Any] | None = None, *, smooth: bool = False
 ) -> Any:
     """Make a regularizer of the price r(θ) of the kernel weights.
 
@@ -206,7 +220,8 @@ def variational(
     ----------
     function : callable, optional
         Takes θ ≥ 0 and returns r(θ), a convex CVXPY expression of one number, or
-        (expression, [constraints]). Without it, a decorator is returned.
+        (expression, [constraints]); its other arguments are parameters. Without it, a
+        decorator is returned.
     smooth : bool
         r is differentiable and finite for all θ ≥ 0: solvers in θ take it, too.
 
@@ -229,7 +244,7 @@ def variational(
         return lambda inner: variational(inner, smooth=smooth)
     if not callable(function):
         raise ValueError(f"variational takes a function of theta, got {function!r}")
-    return Variational(function, smooth)
+    return Variational(function, smooth=smooth)
 
 
 def stripped(formulation: Formulation) -> Declared:

@@ -46,12 +46,12 @@ def formulation_from(given: Any, p: float | None = None) -> Formulation:
         )
     if p is None:
         return made
-    if "p" not in {field.name for field in dataclasses.fields(made)}:
+    if "p" not in made.get_params():
         raise ValueError(
             f"p = {p} was given, but {given!r} has no parameter p; choose 'lp', or "
             "leave p out"
         )
-    return dataclasses.replace(made, p=p)  # type: ignore[call-arg]
+    return made.with_(p=p)
 
 
 def read_formulation(text: str) -> Formulation:

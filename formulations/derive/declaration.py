@@ -16,6 +16,12 @@ Guarantee. Of functions that read nothing else (no files, clocks or random numbe
 those with equal keys compute the same: what is compiled from one holds for the other.
 Objects of any other kind may change without notice. A function that refers to one has
 no key; it is compiled again for every new Problem.
+
+Arguments after the first ones are parameters. A declaration is called with new values
+of them and gives another declaration; it never changes itself.
+
+    @formulation
+    def elastic(u, lam=0.3): ...          elastic, elastic(lam=1.0), elastic(lam=3.0)
 """
 
 from __future__ import annotations
@@ -24,14 +30,18 @@ import builtins
 import dataclasses
 import dis
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+
+from ...util.checks import plain, short
+from ...util.parameters import check_names
 
 PACKAGE = __name__.partition(".")[0]
 PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes, range)
@@ -134,15 +144,82 @@ def _of_a_library(value: Any) -> bool:
 class Declaration:
     """What formulations and losses made of one function have in common.
 
-    Both are frozen dataclasses whose first field is that function.
+    Both are frozen dataclasses whose first field is that function, and whose last one
+    are the parameters that were given, sorted by name.
     """
 
     function: Callable
+    parameters: tuple[tuple[str, Any], ...]
+    arguments: ClassVar[int] = 1  # of the function, before its parameters
 
     @property
     def name(self) -> str:
         """The name of the function."""
         return getattr(self.function, "__name__", "declared")
+
+    @property
+    def label(self) -> str:
+        """The name, with the values of all parameters."""
+        shown = (f"{name}={short(value)}" for name, value in self.get_params().items())
+        return f"{self.name}({', '.join(shown)})" if self._signature else self.name
+
+    @property
+    def _signature(self) -> dict[str, inspect.Parameter]:
+        """The parameters of the function; what a library defines has none."""
+        if not isinstance(self.function, FunctionType) or _of_a_library(self.function):
+            return {}
+        every = list(inspect.signature(self.function).parameters.values())
+        named = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return {
+            one.name: one for one in every[self.arguments :] if one.kind not in named
+        }
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name: what was given, or the default.
+
+        Parameters
+        ----------
+        deep : bool
+            Without effect.
+
+        Returns
+        -------
+        dict
+        """
+        known, given = self._signature, dict(self.parameters)
+        found = {name: given.get(name, one.default) for name, one in known.items()}
+        found = {k: v for k, v in found.items() if v is not inspect.Parameter.empty}
+        return {name: _unfrozen(value) for name, value in found.items()}
+
+    def with_(self, **changes: Any) -> Self:
+        """The same declaration with other parameters.
+
+        Parameters
+        ----------
+        **changes
+            Numbers, tuples, lists or arrays.
+
+        Returns
+        -------
+        An object of the same class.
+        """
+        check_names(self, changes, self._signature)
+        given = dict(self.parameters)
+        given |= {name: frozen(value, name) for name, value in changes.items()}
+        parameters = tuple(sorted(given.items()))
+        return dataclasses.replace(self, parameters=parameters)  # type: ignore[type-var]
+
+    def __call__(self, **changes: Any) -> Self:
+        """The same declaration with other parameters."""
+        return self.with_(**changes)
+
+    def declared(self, *given: Any) -> Any:
+        """What the function declares, with these parameters."""
+        known = self.get_params()
+        for name in self._signature:
+            if name not in known:
+                raise ValueError(f"{self!r} needs {name}; write {self.name}({name}=…)")
+        return self.function(*given, **{k: known[k] for k in dict(self.parameters)})
 
     def key(self) -> Hashable:
         """What compiled programs are stored under: equal keys, equal declarations."""
@@ -162,15 +239,56 @@ class Declaration:
         module = self.function.__module__
         name = getattr(self.function, "__qualname__", "")
         there = getattr(sys.modules.get(module), name, None)
-        if there is self and module != "__main__":
-            return look_up, (module, name)
+        if module != "__main__" and type(there) is type(self):
+            changed = dataclasses.replace(there, parameters=self.parameters)  # type: ignore[type-var]
+            if changed == self:
+                return look_up, (module, name, self.parameters)
         parts = [getattr(self, one.name) for one in dataclasses.fields(self)]  # type: ignore[arg-type]
         return type(self), tuple(parts)
 
 
-def look_up(module: str, name: str) -> Any:
-    """What a module calls by this name."""
-    return getattr(importlib.import_module(module), name)
+def look_up(module: str, name: str, parameters: tuple = ()) -> Any:
+    """What a module calls by this name, with these parameters."""
+    found = getattr(importlib.import_module(module), name)
+    if getattr(found, "parameters", ()) == parameters:
+        return found
+    return dataclasses.replace(found, parameters=parameters)
+
+
+@dataclass(frozen=True)
+class FrozenArray:
+    """An array that is compared and hashed by its content."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    content: bytes
+
+    @property
+    def array(self) -> np.ndarray:
+        """The array, read-only."""
+        return np.frombuffer(self.content, self.dtype).reshape(self.shape)
+
+
+def frozen(value: Any, name: str) -> Any:
+    """A parameter as it is kept: plain numbers, tuples for lists, frozen arrays."""
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "biuf":
+        return FrozenArray(value.dtype.str, value.shape, value.tobytes())
+    if isinstance(value, list | tuple):
+        return tuple(frozen(one, name) for one in value)
+    value = plain(value)
+    try:
+        hash(value)
+    except TypeError:
+        raise ValueError(
+            f"{name} = {short(value)} may change later; give numbers, tuples or arrays"
+        ) from None
+    return value
+
+
+def _unfrozen(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_unfrozen, value))
+    return value.array if isinstance(value, FrozenArray) else value
 
 
 @dataclass(frozen=True)

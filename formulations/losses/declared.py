@@ -22,11 +22,16 @@ class DeclaredLoss(Declaration, Loss):
         expressions, one per sample.
     kind : {"real", "binary", "classes", "ones"}
         What the labels are.
+    parameters : tuple
+        Pairs of a name and a value: arguments of the function after f and y that do not
+        have their defaults. Calling the loss sets them.
     """
 
-    function: Callable[[Any, Array], Any]
+    function: Callable[..., Any]
     kind: str = "real"
+    parameters: tuple[tuple[str, Any], ...] = ()
     listed: ClassVar[bool] = False
+    arguments: ClassVar[int] = 2
 
     def expression(self, f: Any, y: Array) -> Any:
         """V(f, y), as the function declares it.
@@ -43,7 +48,7 @@ class DeclaredLoss(Declaration, Loss):
         cvxpy.Expression or tuple
             n expressions, or (expressions, [constraints]).
         """
-        return self.function(f, y)
+        return self.declared(f, y)
 
     @property
     def labels(self) -> str:  # type: ignore[override]
@@ -64,7 +69,7 @@ class DeclaredLoss(Declaration, Loss):
         return y
 
     def __repr__(self) -> str:
-        return f"loss {self.name!r}"
+        return f"loss {self.label!r}"
 
 
 def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
@@ -77,8 +82,8 @@ def loss(function: Callable | None = None, *, labels: str = "real") -> Any:
     ----------
     function : callable, optional
         Takes predictions f, a CVXPY expression, and labels y, and returns n convex
-        CVXPY expressions, one per sample, or (expressions, [constraints]). Without it,
-        a decorator is returned.
+        CVXPY expressions, one per sample, or (expressions, [constraints]). Its other
+        arguments are parameters. Without it, a decorator is returned.
     labels : {"real", "binary", "classes"}
         What y holds: numbers, −1/+1, or 0 … k−1; then f has the shape (n, k).
 

@@ -3,6 +3,7 @@
 import inspect
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -26,12 +27,14 @@ from ..kernels.low_rank import (
     dense,
 )
 from ..kernels.text import family_of, usual_family
-from ..problem import Problem
+from ..problem import Problem, loss_from
 from ..run.result import STATUS, Result
 from ..util.checks import check_choice, real_number, short
 from ..util.rounding import interval
 
 Array = np.ndarray
+# How parameters that never change are made of what was given.
+READ: dict[str, Callable] = {"formulation": formulation_from, "loss": loss_from}
 MAX_DOUBLES = 2 * 10**8  # numbers in factors of double precision
 Estimator = TypeVar("Estimator", bound="MKLEstimator")
 
@@ -244,6 +247,31 @@ class MKLEstimator(BaseEstimator):
         tags.input_tags.three_d_array = self._precomputed
         tags.input_tags.sparse = self.approximation is not None
         return tags
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters of the estimator, of its formulation and of its loss.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name. `formulation__p` sets p of the formulation: as it never
+            changes, another one takes its place.
+
+        Returns
+        -------
+        self
+        """
+        inner: dict[str, dict[str, Any]] = {name: {} for name in READ}
+        for name in list(params):
+            owner, mark, parameter = name.partition("__")
+            if mark and owner in inner:
+                inner[owner][parameter] = params.pop(name)
+        super().set_params(**params)
+        for owner, changes in inner.items():
+            if changes:
+                made = READ[owner](getattr(self, owner))
+                super().set_params(**{owner: made.with_(**changes)})
+        return self
 
     def __getstate__(self) -> dict:
         return {k: v for k, v in super().__getstate__().items() if k != "result_"}

@@ -6,9 +6,10 @@ are evaluated in float64, and equal parameters have equal names in files and has
 """
 
 import re
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import fields, replace
 from functools import wraps
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -60,6 +61,47 @@ class Parameters:
 
     def __post_init__(self) -> None:
         _convert(self)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, as scikit-learn asks for them.
+
+        Parameters
+        ----------
+        deep : bool
+            Without effect.
+
+        Returns
+        -------
+        dict
+        """
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def with_(self, **changes: Any) -> Self:
+        """The same with other parameters; what it is called on does not change.
+
+        Parameters
+        ----------
+        **changes
+            Some of the parameters.
+
+        Returns
+        -------
+        An object of the same class.
+        """
+        check_names(self, changes, self.get_params())
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def __sklearn_clone__(self) -> Self:
+        """It never changes: a copy is not needed."""
+        return self
+
+
+def check_names(owner: Any, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse parameters that there are not."""
+    for name in given:
+        if name not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise ValueError(f"{owner!r} has no parameter {name}; {has}")
 
 
 def _convert(owner: Any) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -172,7 +173,8 @@ def planted(monkeypatch, wrong) -> tuple[set[str], int, int]:
     """
     import mklopt.certificates.certificate as certificate
 
-    right, last = certificate.enclose, []
+    right = certificate.enclose
+    last: list[Any] = []
 
     def changed(*a):
         last[:] = [right(*a)]

@@ -294,3 +294,27 @@ def test_large_factors_are_stored_in_single_precision(monkeypatch):
     low, X = smooth(MKLClassifier, approximation="random_features", rank=20)
     assert low.result_.problem.grams.dtype == np.float32
     assert low.score(X, two_classes(120)[1]) > 0.8
+
+
+def test_a_grid_over_parameters_of_the_formulation():
+    import cvxpy as cp
+    from sklearn.model_selection import GridSearchCV
+
+    @mklopt.formulation
+    def mine(u, lam=0.3):
+        return lam * cp.sum(u)
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = np.sign(X[:, 0] + 0.3 * rng.normal(size=40))
+    family = mklopt.kernels.gaussians([0.5, 2.0])
+    model = mklopt.MKLClassifier(family, formulation=mine, tol=1e-3)
+    search = GridSearchCV(model, {"formulation__lam": [1e6, 0.1]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"formulation__lam": 0.1}  # not f = 0
+    assert search.best_estimator_.formulation == mine(lam=0.1)
+    assert model.formulation is mine and model.get_params()["formulation__lam"] == 0.3
+    text = mklopt.MKLRegressor(loss="huber").set_params(formulation__p=3, loss__delta=2)
+    assert text.formulation == mklopt.formulations.LpNorm(3)
+    assert text.loss.get_params() == {"delta": 2.0}
+    with pytest.raises(ValueError, match="has no parameter q; it has p"):
+        text.set_params(formulation__q=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -278,3 +280,73 @@ def test_a_declared_sum_uses_the_kernels_that_the_group_lasso_uses(C):
             used.append((np.flatnonzero(weights).tolist(), int(active)))
             assert active == np.sum(found.certificate.norms > 0)
         assert used[0] == used[1] and used[0][1] < 20
+
+
+# ---- parameters ----------------------------------------------------------------------
+
+
+@formulation
+def stronger(u, lam=0.3, prior=None):
+    prior = np.ones(u.shape) if prior is None else prior
+    return cp.sum(cp.multiply(prior, u)) + lam * cp.sum_squares(u)
+
+
+@variational
+def ridged(theta, lam=1.0):
+    return lam * cp.sum(theta)
+
+
+def test_calling_a_formulation_sets_its_parameters():
+    u = np.array([1.0, 2.0])
+    assert stronger.value(u) == pytest.approx(3 + 0.3 * 5)
+    assert stronger(lam=2).value(u) == pytest.approx(3 + 2 * 5)
+    both = stronger(lam=2)(prior=np.array([1.0, 3.0]))
+    assert both.value(u) == pytest.approx(7 + 2 * 5)
+    assert stronger.value(u) == pytest.approx(3 + 0.3 * 5)  # it is as it was
+    mine, truth = stronger(lam=2.0), ElasticNet(1.0, 4.0)
+    assert mine.conjugate(u) == pytest.approx(truth.conjugate(u), rel=1e-6)
+
+
+def test_the_price_of_weights_takes_parameters():
+    u = np.array([1.0, 2.0])
+    for lam in (0.5, 2.0):  # min of u²/(2θ) + lam θ is u √(2 lam)
+        value = ridged(lam=lam).value(u)
+        assert value == pytest.approx(3 * np.sqrt(2 * lam), rel=1e-6)
+        assert ridged(lam=lam).price(u)[0] == pytest.approx(3 * lam)
+
+
+def test_parameters_are_values():
+    same = stronger(lam=np.float32(2)), stronger(lam=2.0)
+    assert same[0] == same[1] and hash(same[0]) == hash(same[1])
+    assert stronger(lam=3.0) != same[0] and stronger(lam=3.0).key() != same[0].key()
+    prior = np.array([1.0, 3.0])
+    held = stronger(prior=prior)
+    prior[0] = 100.0
+    assert held == stronger(prior=np.array([1.0, 3.0])) != stronger(prior=prior)
+    assert pickle.loads(pickle.dumps(held)) == held
+    assert repr(same[0]) == "formulation 'stronger(lam=2.0, prior=None)'"
+    assert stronger(lam=2).get_params() == {"lam": 2, "prior": None}
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda: stronger(lamb=1.0), "has no parameter lamb; it has lam, prior"),
+        (lambda: stronger(lam={}), "lam = {} may change later"),
+        (lambda: formulation(cp.sum)(axis=0), "has no parameter axis; it has none"),
+        (lambda: LpNorm(2).with_(q=1), "has no parameter q; it has p"),
+    ],
+)
+def test_wrong_parameters_are_named(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        wrong()
+
+
+def test_a_parameter_without_a_default_has_to_be_given():
+    @formulation
+    def weighted(u, prior):
+        return cp.sum(cp.multiply(prior, u))
+
+    with pytest.raises(ValueError, match=r"needs prior; write weighted\(prior=…\)"):
+        Problem(GRAMS, Y, formulation=weighted)
+    assert weighted(prior=[1.0, 2.0]).value(np.ones(2)) == pytest.approx(3)

@@ -199,7 +199,7 @@ def plain(theta):
 
 def test_declarations_are_pickled_by_name_or_by_parts():
     assert pickle.loads(pickle.dumps(by_name)) is by_name
-    assert look_up(__name__, "by_name") is by_name and by_name.name == "by_name"
+    assert look_up(__name__, "by_name", ()) is by_name and by_name.name == "by_name"
     unbound = variational(plain, smooth=True)
     copy = pickle.loads(pickle.dumps(unbound))
     assert copy == unbound and copy is not unbound and copy.smooth
