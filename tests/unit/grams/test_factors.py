@@ -11,7 +11,7 @@ import pytest
 import mklopt
 from mklopt import GramStack
 from mklopt.grams.factor_loops import BLOCK
-from mklopt.grams.factors import ROWS_AT_ONCE, SMALL_PART, Factors
+from mklopt.grams.factors import ROWS_AT_ONCE, FEW_ROWS, Factors
 from mklopt.util import threads as policy
 from mklopt.util.rounding import gamma
 
@@ -67,7 +67,7 @@ def test_rows_of_a_panel_are_copies_with_its_columns_alone(dtype):
     np.testing.assert_array_equal(store.factor(2), L[2])
 
 
-SIZES = [0, 1, 40, ROWS_AT_ONCE + 1, SMALL_PART + 1, 3 * SMALL_PART]
+SIZES = [0, 1, 40, ROWS_AT_ONCE + 1, FEW_ROWS + 1, 3 * FEW_ROWS]
 
 
 @pytest.mark.parametrize("dtype", KINDS)
