@@ -233,10 +233,41 @@ def joined_runs(ends: Array, index: Array) -> Array:
     return np.array(joined)
 
 
-class Factors:
-    """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
+class FactorTable:
+    """Which columns belong to which kernel, wherever the rows of F are."""
 
     storage, remembered = "factors", REMEMBERED
+    ends: Array  # L_m = F[:, ends[m]:ends[m + 1]]
+    n: int
+    dtype: np.dtype
+
+    @property
+    def cost(self) -> float:
+        """The cost of reading everything, in passes: 1 is M n² numbers of float64."""
+        size = self.n * int(self.ends[-1]) * self.dtype.itemsize / 8
+        return size / ((len(self.ends) - 1) * self.n**2)
+
+    def ranks(self, index: Array) -> Array:
+        """The numbers of columns r_m."""
+        return np.diff(self.ends)[index]
+
+    def panel(self, index: Array) -> Panel:
+        """The columns of these kernels, in order, with products."""
+        raise NotImplementedError
+
+    def quad(self, index: Array, A: Array) -> Array:
+        """(‖L_mᵀA‖²)_m for an (n, k) matrix A."""
+        owner = np.repeat(np.arange(len(index)), self.ranks(index))
+        squares = np.sum(self.panel(index).fold(A) ** 2, axis=1)
+        return np.bincount(owner, squares, minlength=len(index))
+
+    def chain(self, terms: int) -> int:
+        """The largest number of additions that one product takes part in."""
+        return terms + int(np.max(np.diff(self.ends), initial=0)) + 4
+
+
+class Factors(FactorTable):
+    """L_m = F[:, ends[m]:ends[m + 1]]; K_m = L_m L_mᵀ is never formed."""
 
     def __init__(self, factors: Any, ranks: Array | None = None):
         """Factors, which are copied, or one (n, R) array with their ranks."""
@@ -246,12 +277,6 @@ class Factors:
         self.F = np.ascontiguousarray(factors)
         self.ends = np.cumsum([0, *ranks])
         self.n, self.dtype = len(self.F), self.F.dtype
-
-    @property
-    def cost(self) -> float:
-        """The cost of reading everything, in passes: 1 is M n² numbers of float64."""
-        size = self.F.size * self.F.itemsize / 8
-        return size / ((len(self.ends) - 1) * self.n**2)
 
     @cached_property
     def finite(self) -> bool:
@@ -268,10 +293,6 @@ class Factors:
         """L_m, (n, r_m), in float64; without a copy if it is stored so."""
         part = self.F[:, self.ends[m] : self.ends[m + 1]]
         return part.astype(float, copy=False)
-
-    def ranks(self, index: Array) -> Array:
-        """The numbers of columns r_m."""
-        return np.diff(self.ends)[index]
 
     def panel(self, index: Array, ends: Array | None = None) -> Panel:
         """The columns of these kernels, in order, with products; ends: as of Panel.
@@ -303,12 +324,6 @@ class Factors:
         F, owner = self._part(index)
         return np.asarray((F * theta[owner]) @ F.T)
 
-    def quad(self, index: Array, A: Array) -> Array:
-        """(‖L_mᵀA‖²)_m for an (n, k) matrix A."""
-        owner = np.repeat(np.arange(len(index)), self.ranks(index))
-        squares = np.sum(self.panel(index).fold(A) ** 2, axis=1)
-        return np.bincount(owner, squares, minlength=len(index))
-
     def against(self, index: Array, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S."""
         F, owner = self._part(index)
@@ -339,7 +354,3 @@ class Factors:
     def kernel(self, m: int) -> Array:
         """(n, n): one kernel, multiplied out."""
         return np.asarray(self.factor(m) @ self.factor(m).T)
-
-    def chain(self, terms: int) -> int:
-        """The largest number of additions that one product takes part in."""
-        return terms + int(np.max(np.diff(self.ends), initial=0)) + 4
