@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from .blocks import Blocks, Missing, packed, unpacked
+from .blocks import Blocks, packed, unpacked
 from .cluster import Client, Future, Owners, Workers
 from .factors import Factors, FactorTable, Panel, joined_runs, repeated, row_pieces
 from .partition import Node, Partition, is_block
@@ -154,7 +154,7 @@ class RowBlocks(Blocks):
 
 
 def short_form(numbers: Array) -> Array:
-    """Increasing numbers in few bytes: as they are, or one bit for each up to the last."""
+    """Increasing numbers in few bytes: as they are, or bits for all up to the last."""
     if len(numbers) == 0 or 32 * len(numbers) < numbers[-1]:
         return numbers.astype(np.int32)
     bits = np.zeros(numbers[-1] + 1, bool)
@@ -251,6 +251,7 @@ class ClusterFactors(FactorTable, Workers):
     """L_m of all kernels, rows in pieces on workers; K_m = L_m L_mᵀ."""
 
     contents = "factors"
+    source: Any
 
     def __init__(self, client: Client, source: Any, patience: float = 60.0):
         self.ends = np.cumsum([0, *source.ranks])

@@ -11,7 +11,8 @@ The last two spread the rows of factors, all others whole kernels.
 
 It is a GramStack in every other way: solvers, certificates, races and paths take it as
 it is. How it works is in grams/cluster.py, and in grams/cluster_factors.py for factors;
-what moves over the network in grams/traffic.py. It is here and not in grams, because it is made of fitted kernels.
+what moves over the network in grams/traffic.py. It is here and not in grams, because it
+is made of fitted kernels.
 
 Guarantee. Results have the same bits for any number of workers, any schedule, and
 whatever workers die on the way.
@@ -107,8 +108,9 @@ class ClusterStack(GramStack):
             )
         if storage is not None:
             check_choice(storage, "storage", ("packed", "lazy"))
-        limit, store = byte_count(memory, "memory"), None
+        limit = byte_count(memory, "memory")
         factors = _factor_source(kernels, storage, dtype)
+        store: Any = None
         if factors is not None:
             source, shift, proof = factors, np.zeros(factors.M), "factors"
             store = ClusterFactors(client, source, float(patience))
