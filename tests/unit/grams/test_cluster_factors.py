@@ -14,7 +14,7 @@ import pytest
 import mklopt
 from mklopt import GramStack, kernels
 from mklopt.formulations import LpNorm
-from mklopt.grams.blocks import Missing
+from mklopt.grams.blocks import Missing, unpacked
 from mklopt.grams.factor_loops import BLOCK
 from mklopt.grams.factors import FEW_ROWS, Panel
 
@@ -224,22 +224,32 @@ def test_traffic_is_what_the_formula_says(client, features):
 @pytest.mark.parametrize("owners", [1, 2, 3, 7])
 def test_sums_do_not_depend_on_who_has_which_piece(owners):
     """Each owner answers for its subtrees; the sums above are made here."""
-    near, rng = factors(), np.random.default_rng(owners)
+    n, rng = 50 * BLOCK + 5, np.random.default_rng(owners)  # pieces of four blocks
+    near = GramStack.from_factors(rng.normal(size=(n, 3)), ranks=[1, 2])
     blocks = [RowBlocks(FactorSource(near)) for _ in range(owners)]
-    cut = blocks[0].cut
-    whose = dict(enumerate(rng.integers(owners, size=cut.count).tolist()))
-    index, A = np.arange(4), rng.normal(size=(N, 2))
-    some = Selection(cut, None)
-    of: dict[tuple, np.ndarray] = {}
     store: Any = ClusterFactors.__new__(ClusterFactors)
-    store.cut = cut
-    for who, nodes in store._nodes(some, whose).items():
-        mine = [b for b in range(cut.count) if whose[b] == who]
-        own, numbers = some.part(A, mine), np.array(mine)
-        asked = RowRequest("fold", index, numbers, own=own, nodes=tuple(nodes))
-        of |= dict(zip(nodes, blocks[who].answer(asked)))
-    found = cut.total(cut.root, of.get, np.add)
-    np.testing.assert_array_equal(found, near.panel().fold(A))
+    store.cut = cut = blocks[0].cut
+    whose = dict(enumerate(rng.integers(owners, size=cut.count).tolist()))
+    A, half = rng.normal(size=(n, 1)), np.arange(0, n, 2)
+
+    def summed(operation: str, some: Selection, lines: np.ndarray) -> np.ndarray:
+        of: dict[tuple, np.ndarray] = {}
+        for who, nodes in store._nodes(some, whose).items():
+            mine = [b for b in some.blocks if whose[b] == who]
+            request = store._request(operation, np.arange(2), some, mine)
+            request.own, request.nodes = some.part(lines, mine), tuple(nodes)
+            of |= dict(zip(nodes, blocks[who].answer(request)))
+        found = cut.total(cut.root, of.get, np.add)
+        assert found is not None
+        return found
+
+    panel, every = near.panel(), Selection(cut, None)
+    np.testing.assert_array_equal(summed("fold", every, A), panel.fold(A))
+    part = summed("fold", Selection(cut, half, 1), A[half])
+    np.testing.assert_array_equal(part, panel.rows(half).fold(A[half]))
+    d = np.abs(A[half, 0])
+    triangle = summed("gram", Selection(cut, half), d)
+    np.testing.assert_array_equal(unpacked(triangle, 4), panel.gram(half, d))
 
 
 def test_workers_keep_the_last_selections_alone():
