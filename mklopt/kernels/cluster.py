@@ -248,8 +248,10 @@ class FactorSource:
     local = True
 
     def __init__(self, stack: GramStack):
-        F = stack.panel().rows(np.arange(stack.n)).F
-        self.F, self.ranks = F, stack.ranks
+        panel = stack.panel()
+        if panel.width > panel.R or len(panel.runs) > 1:  # a part of the kernels
+            panel = panel.rows(np.arange(stack.n))
+        self.F, self.ranks = panel.F, stack.ranks
         self.M, self.n, self.dtype = stack.M, stack.n, stack.dtype
 
     def __getstate__(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,22 @@ RANKS = [3, 1, 4, 2]
 SOME = np.array([0, 2, 3])  # columns 0 … 2 and 4 … 9
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    """Two single-threaded worker processes."""
+@contextmanager
+def workers(count: int) -> Iterator[Any]:
+    """A client of so many single-threaded worker processes."""
     host = dict(host="127.0.0.1", dashboard_address="127.0.0.1:0")
     plain = dict(threads_per_worker=1, processes=True, memory_limit=0, **host)
     with (
-        distributed.LocalCluster(n_workers=2, **plain) as local,
+        distributed.LocalCluster(n_workers=count, **plain) as local,
         distributed.Client(local) as client,
     ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Two workers."""
+    with workers(2) as client:
         yield client
 
 
@@ -183,6 +191,14 @@ def test_a_killed_worker_changes_nothing(client, features, points, given):
     assert sorted(client.run(os.getpid).values()) != before
 
 
+@pytest.mark.full
+def test_three_workers_give_the_same_bits(features, points):
+    with workers(3) as client:
+        far = mklopt.ClusterStack(client, features)
+        found = solved(far, points, "hinge", tol=1e-4)
+    assert found == solved(features.grams(), points, "hinge", tol=1e-4)
+
+
 # ---- traffic -------------------------------------------------------------------------
 
 
@@ -267,7 +283,9 @@ def test_workers_keep_the_last_selections_alone():
 
 
 def test_no_factors_are_sent_with_the_source():
-    source = FactorSource(factors())
+    stack = factors()
+    source = FactorSource(stack)
+    assert source.F is stack.panel().F  # not copied here, either
     assert len(pickle.dumps(source)) < 2000
     there = pickle.loads(pickle.dumps(RowBlocks(source)))
     assert there.source.store(0, 5) is None and there.cut.count == 10
