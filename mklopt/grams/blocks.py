@@ -68,9 +68,13 @@ class Blocks:
     """The blocks of a stack that this process has; made when they are first asked."""
 
     def __init__(self, source: Source, keep: bool = True):
-        self.source, self.keep, self.cut = source, keep, Partition(source.M)
+        self.source, self.keep = source, keep
+        self.cut = self._cut()
         self.stores: dict[int, Any] = {}
         self.lock = threading.Lock()
+
+    def _cut(self) -> Partition:
+        return Partition(self.source.M)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"source": self.source, "keep": self.keep}  # blocks are made anew
@@ -93,17 +97,21 @@ class Blocks:
                     self.stores[block] = found
         return found
 
-    def answer(self, asked: Request) -> Array:
-        """The answers of all blocks, one after the other; of combine, their sum."""
+    def answer(self, asked: Any) -> Array:
+        """What is asked of some blocks; Missing if these have to be sent first."""
         blocks = asked.blocks.tolist()
         with threads(1), blas_alone():
             if self.keep and (absent := [b for b in blocks if self.store(b) is None]):
                 raise Missing(absent)
-            parts = dict(zip(blocks, self._pieces(asked)))
-            if asked.operation == "combine":
-                return self._sum(asked.node or self.cut.root, parts)
-            found = [self._of(asked, block, *part) for block, part in parts.items()]
-            return np.concatenate(found)
+            return self._answer(asked)
+
+    def _answer(self, asked: Request) -> Array:
+        """The answers of all blocks, one after the other; of combine, their sum."""
+        parts = dict(zip(asked.blocks.tolist(), self._pieces(asked)))
+        if asked.operation == "combine":
+            return self._sum(asked.node or self.cut.root, parts)
+        found = [self._of(asked, block, *part) for block, part in parts.items()]
+        return np.concatenate(found)
 
     def _pieces(self, asked: Request) -> list[tuple[Array, tuple]]:
         """For each block: the numbers of kernels, and their own arguments."""

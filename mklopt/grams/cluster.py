@@ -139,33 +139,27 @@ def add(left: Any, right: Any) -> Any:
 # ---- here ----------------------------------------------------------------------------
 
 
-class Cluster:
-    """Kernels in blocks on workers; the operations are documented in stack.py."""
+class Workers:
+    """Blocks on workers, and tasks about them, whatever happens to the workers."""
 
-    storage, remembered, sized = "cluster", REMEMBERED, True
+    contents = "kernels"  # of blocks
 
-    def __init__(
-        self, client: Client, source: Source, memory: int, patience: float = 60.0
-    ):
-        self.client, self.source, self.patience = client, source, patience
+    def __init__(self, client: Client, here: Blocks, patience: float):
+        """Here: the blocks of this process, made when all else is lost."""
+        self.client, self.patience = client, patience
+        self.here, self.source, self.cut = here, here.source, here.cut
         self.address = getattr(client.scheduler, "address", "an unknown address")
-        self.n, self.M = source.n, source.M
+        self.n, self.M = self.source.n, self.source.M
         self.name = f"mklopt-{uuid.uuid4().hex}"
-        self.here = Blocks(source, keep=False)
-        self.cut, self.traffic = self.here.cut, Traffic()
-        self.sample = source.store(0, min(4, source.M))
-        self.dtype, self.cost = self.sample.dtype, self.sample.cost
+        self.traffic = Traffic()
         self.owners: Owners = {}
         self.lost = ""  # why operations are done in this process
-        me = weakref.ref(self)  # no cycle: the workers are freed at once
-        fetch = lambda numbers, P: me()._fetch(numbers, P)  # type: ignore  # noqa: E731
-        self.kept = Kept(self.n, self.dtype, memory, fetch)
         self._begin()
         weakref.finalize(self, _release, client, self.name).atexit = False
 
     def __repr__(self) -> str:
         where = f"in this process: {self.lost}" if self.lost else self.address
-        return f"Cluster(M={self.M}, n={self.n}, {where})"
+        return f"{type(self).__name__}(M={self.M}, n={self.n}, {where})"
 
     def _begin(self) -> None:
         """Register; again if a worker dies meanwhile, which the scheduler tells us."""
@@ -180,7 +174,7 @@ class Cluster:
 
     def _register(self) -> None:
         """Send the source to all workers, those that join later included."""
-        plugin = Placed(self.name, Blocks(self.source))
+        plugin = Placed(self.name, type(self.here)(self.source))
         workers, size = len(self._workers()), len(pickle.dumps(plugin))
         self.client.register_plugin(plugin, name=self.name)
         self.traffic.add("source", Moved(1, workers, size, 0, size, 0, size * workers))
@@ -206,7 +200,7 @@ class Cluster:
             self.owners = share_out(self.owners, self.cut.count, present)
         return self.owners
 
-    def _submit(self, owner: tuple[str, int], request: Request, moved: Moved) -> Future:
+    def _submit(self, owner: tuple[str, int], request: Any, moved: Moved) -> Future:
         message = pickle.dumps(request, protocol=5)
         moved.tasks, moved.sent = moved.tasks + 1, moved.sent + len(message)
         return self._task(owner, answer, self.name, message)
@@ -281,7 +275,7 @@ class Cluster:
                 )
                 self._wait([done])
                 self.client.gather(done)
-                self.traffic.add("kernels", Moved(1, 1, P.nbytes, 0, P.nbytes))
+                self.traffic.add(self.contents, Moved(1, 1, P.nbytes, 0, P.nbytes))
 
     def _reconnect(self, error: BaseException) -> None:
         """Wait a little for the scheduler, if it does not answer."""
@@ -300,9 +294,62 @@ class Cluster:
             why = "its scheduler does not answer any more"
         self.lost = str(why)
         return ClusterLost(
-            f"the cluster at {self.address} is lost: {why}; kernels are computed in "
-            "this process from now on"
+            f"the cluster at {self.address} is lost: {why}; {self.contents} are "
+            "computed in this process from now on"
         )
+
+    def _tree(
+        self,
+        owners: Owners,
+        held: list[int],
+        asked: Callable[[Node, list[int]], Any],
+        size: int,
+        moved: Moved,
+    ) -> Future:
+        """The tasks of a sum: one for each subtree of one owner, and those above.
+
+        held: the blocks that take part; asked(node, blocks): the request for a subtree;
+        size: the bytes of a sum
+        """
+
+        def leaf(node: Node) -> tuple[Future, tuple[str, int]] | None:
+            mine = [b for b in held if node[0] <= b < node[1]]
+            whose = {owners[b] for b in mine}
+            if len(whose) != 1:
+                return None
+            owner = whose.pop()
+            return self._submit(owner, asked(node, mine), moved), owner
+
+        def join(left: Any, right: Any) -> Any:
+            moved.tasks += 1
+            moved.model_between += size * (left[1][0] != right[1][0])
+            return self._task(left[1], add, left[0], right[0]), left[1]
+
+        found = self.cut.total(self.cut.root, leaf, join)
+        assert found is not None
+        return found[0]
+
+    def close(self) -> None:
+        """Free the memory of the workers; the stack cannot be used any more."""
+        if not self.lost and self.client.status == "running":
+            self.client.unregister_worker_plugin(self.name)
+        self.lost = "it was closed"
+
+
+class Cluster(Workers):
+    """Kernels in blocks on workers; the operations are documented in stack.py."""
+
+    storage, remembered, sized = "cluster", REMEMBERED, True
+
+    def __init__(
+        self, client: Client, source: Source, memory: int, patience: float = 60.0
+    ):
+        self.sample = source.store(0, min(4, source.M))
+        self.dtype, self.cost = self.sample.dtype, self.sample.cost
+        me = weakref.ref(self)  # no cycle: the workers are freed at once
+        fetch = lambda numbers, P: me()._fetch(numbers, P)  # type: ignore  # noqa: E731
+        self.kept = Kept(source.n, self.dtype, memory, fetch)
+        super().__init__(client, Blocks(source, keep=False), patience)
 
     # ---- operations on all blocks ----------------------------------------------------
 
@@ -379,38 +426,20 @@ class Cluster:
             return unpacked(self.here.answer(request), self.n)
 
         def plan(owners: Owners, moved: Moved) -> list[Future]:
-            return [self._tree(owners, pieces, theta, moved)]
+            groups: list[list[Piece]] = []
+
+            def asked(node: Node, blocks: list[int]) -> Request:
+                groups.append([pieces[b] for b in blocks])
+                request = self._request("combine", groups[-1], (), (theta,))
+                request.node = node
+                return request
+
+            size = 4 * self.n * (self.n + 1)
+            found = self._tree(owners, list(pieces), asked, size, moved)
+            self._expect("combine", index, groups, moved)
+            return [found]
 
         return unpacked(self._results(plan, "combine")[0], self.n)
-
-    def _tree(
-        self, owners: Owners, pieces: dict[int, Piece], theta: Array, moved: Moved
-    ) -> Future:
-        """The tasks of a sum: one for each subtree of one owner, and those above."""
-        groups: list[list[Piece]] = []
-
-        def leaf(node: Node) -> tuple[Future, tuple[str, int]] | None:
-            mine = [pieces[b] for b in range(*node) if b in pieces]
-            whose = {owners[piece.block] for piece in mine}
-            if len(whose) != 1:
-                return None
-            request = self._request("combine", mine, (), (theta,))
-            request.node, owner = node, whose.pop()
-            groups.append(mine)
-            return self._submit(owner, request, moved), owner
-
-        def join(left: Any, right: Any) -> Any:
-            moved.tasks += 1
-            moved.model_between += (
-                4 * self.n * (self.n + 1) * (left[1][0] != right[1][0])
-            )
-            return self._task(left[1], add, left[0], right[0]), left[1]
-
-        found = self.cut.total(self.cut.root, leaf, join)
-        assert found is not None
-        index = np.concatenate([piece.places for piece in pieces.values()])
-        self._expect("combine", index, groups, moved)
-        return found[0]
 
     # ---- the operations of a store ---------------------------------------------------
 
@@ -487,12 +516,6 @@ class Cluster:
         """The k for which the error of `quad` is at most γ_k Σ|K_ij||A_i||A_j|."""
         here = Triangles(self.n, 0, "packed", self.dtype)
         return max(int(self.sample.quad_chain(columns)), here.quad_chain(columns))
-
-    def close(self) -> None:
-        """Free the memory of the workers; the stack cannot be used any more."""
-        if not self.lost and self.client.status == "running":
-            self.client.unregister_worker_plugin(self.name)
-        self.lost = "it was closed"
 
 
 def _pause() -> None:

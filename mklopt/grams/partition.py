@@ -1,7 +1,8 @@
 """How kernels are cut into blocks, who has which block, and in which order sums go.
 
 Blocks. Kernels 0 … M−1 in blocks of neighbours, at most MOST_BLOCKS of them, each with
-a multiple of four kernels except the last. The cut depends on M alone.
+a multiple of four kernels except the last. The cut depends on M alone. Rows of factors
+are cut in the same way, with other numbers (factors.py).
 
 Tree. Σ_b S_b over blocks is added in pairs: node (a, b) is the sum of the blocks
 a … b − 1, which is that of the first half and that of the second half. A block that
@@ -36,11 +37,14 @@ class Piece(NamedTuple):
 
 
 class Partition:
-    """M kernels in blocks of neighbours, and the tree above the blocks."""
+    """M kernels in blocks of neighbours, and the tree above the blocks.
 
-    def __init__(self, M: int):
-        fours = -(-M // TOGETHER)
-        self.M, self.size = M, TOGETHER * -(-fours // MOST_BLOCKS)
+    unit: blocks have a multiple of it, except the last; most: so many blocks at most
+    """
+
+    def __init__(self, M: int, unit: int = TOGETHER, most: int = MOST_BLOCKS):
+        units = -(-M // unit)
+        self.M, self.size = M, unit * -(-units // most)
         self.count = -(-M // self.size)
 
     def ends(self, block: int) -> tuple[int, int]:
@@ -72,8 +76,9 @@ class Partition:
         middle = (node[0] + node[1] + 1) // 2
         return (node[0], middle), (middle, node[1])
 
+    @classmethod
     def total(
-        self, node: Node, leaf: Callable[[Node], T | None], add: Callable[[T, T], T]
+        cls, node: Node, leaf: Callable[[Node], T | None], add: Callable[[T, T], T]
     ) -> T | None:
         """The sum of a node by the tree; leaf(node) is None where children are asked.
 
@@ -82,7 +87,7 @@ class Partition:
         found = leaf(node)
         if found is not None or is_block(node):
             return found
-        left, right = (self.total(c, leaf, add) for c in self.children(node))
+        left, right = (cls.total(c, leaf, add) for c in cls.children(node))
         if left is None or right is None:
             return right if left is None else left
         return add(left, right)

@@ -14,6 +14,17 @@ T = 8·n(n+1)/2 bytes is the upper triangle of one sum:
     traces                                   8r
     triangles                                T·r, or half of it in float32
 
+The model for factors with s of n rows and R columns that W workers have, k columns:
+
+    unfold        8Rk·W                      8sk
+    fold          8sk                        8Rk·W, if each worker has one subtree
+    gram          8s                         4(R+1)(R+2)   the same for each edge, too
+    rows                                     8sR, or half of it in float32
+    diag                                     8nr
+
+With some of the rows only, the smaller of 4s and n/8 bytes says which; each task has 4
+bytes per kernel.
+
 Beside that, each task is sent the numbers of its blocks, 2 bytes each, and 4 bytes for
 each kernel of a block that is asked in part, and has a HEADER. Dask's own messages
 about a task are not counted here; they take about OVERHEAD_SENT and OVERHEAD_RECEIVED
@@ -113,6 +124,35 @@ def model(
         "shifts": (0, 8 * kernels),
     }
     return table[operation]
+
+
+def row_model(
+    operation: str,
+    *,
+    rows: int,
+    ranks: int,
+    tasks: int,
+    kernels: int,
+    columns: int = 1,
+    chosen: int = 0,
+    itemsize: int = 8,
+) -> tuple[int, int]:
+    """The bytes sent and received by one operation on factors, by the table above.
+
+    rows, ranks: s and R; chosen: n if these are some of n rows, else 0. What is
+    received for a fold is that of one subtree.
+    """
+    vector, weights = 8 * rows * columns, 8 * ranks * columns
+    table = {
+        "unfold": (weights * tasks, vector),
+        "fold": (vector, weights),
+        "gram": (8 * rows, 4 * (ranks + 1) * (ranks + 2)),
+        "rows": (0, itemsize * rows * ranks),
+        "diag": (0, 8 * rows * kernels),
+    }
+    sent, received = table[operation]
+    which = min(4 * rows, -(-chosen // 8))
+    return sent + which + (HEADER + 4 * kernels) * tasks, received
 
 
 def nbytes(found: Iterable[Any]) -> int:

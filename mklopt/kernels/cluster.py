@@ -4,10 +4,15 @@
     grams = mklopt.ClusterStack(client, kernels.gaussians([1, 3, 10]).fit(X))
     grams = mklopt.ClusterStack(client, "kernels.grams")     # a file that workers see
     grams = mklopt.ClusterStack(client, K)                   # arrays, sent once
+    grams = mklopt.ClusterStack(client, kernels.nystroem(family, 200).fit(X))
+    grams = mklopt.ClusterStack(client, GramStack.from_factors(L))
+
+The last two spread the rows of factors, all others whole kernels.
 
 It is a GramStack in every other way: solvers, certificates, races and paths take it as
-it is. How it works is in grams/cluster.py, what moves over the network in
-grams/traffic.py. It is here and not in grams, because it is made of fitted kernels.
+it is. How it works is in grams/cluster.py, and in grams/cluster_factors.py for factors;
+what moves over the network in grams/traffic.py. It is here and not in grams, because it
+is made of fitted kernels.
 
 Guarantee. Results have the same bits for any number of workers, any schedule, and
 whatever workers die on the way.
@@ -23,15 +28,19 @@ from typing import Any
 import numpy as np
 
 from ..grams.cluster import Cluster, batches
+from ..grams.cluster_factors import ClusterFactors
+from ..grams.factors import Factors
 from ..grams.stack import GramStack
 from ..grams.storage import Triangles
 from ..grams.traffic import Traffic
 from ..util.checks import byte_count, check_choice, short
 from .fitted import FittedKernels
+from .low_rank import LowRankKernels
 from .streaming import LazyStack
 
 Array = np.ndarray
 MOST_PACKED = 4 * 10**9  # bytes of all kernels that workers keep as triangles
+KINDS = ("float64", "float32")  # of features
 BATCH = 2**26  # bytes of kernels that are brought here at a time
 
 
@@ -42,14 +51,18 @@ class ClusterStack(GramStack):
     ----------
     client : distributed.Client
         Connected to the cluster. Workers need mklopt, and one thread each.
-    kernels : FittedKernels, path, GramStack, or array (M, n, n)
+    kernels : FittedKernels, LowRankKernels, path, GramStack, or array (M, n, n)
         Fitted kernels are sent once to every worker, which computes its own part. A
         path names a file that GramStack.write wrote and every worker can read. A stack
-        or an array stays in this process as well.
+        or an array stays in this process as well. Of low-rank kernels workers get the
+        landmarks and some of the points, and compute the features of these; features
+        and stacks of factors are spread by rows.
     storage : {"packed", "lazy"}, optional
         "packed": workers keep their kernels in memory. "lazy": they compute them when
         needed, or read them from the file. By default "packed" up to 4 GB in all; an
-        array is always packed.
+        array is always packed. It is not for factors.
+    dtype : {"float64", "float32"}, optional
+        For low-rank kernels alone, as in their `grams`.
     memory : int or str
         The memory for kernels in use in this process: a number of bytes, or text such
         as "500MB".
@@ -84,6 +97,7 @@ class ClusterStack(GramStack):
         kernels: Any,
         *,
         storage: str | None = None,
+        dtype: Any = None,
         memory: Any = "500MB",
         patience: float = 60.0,
     ) -> None:
@@ -94,9 +108,15 @@ class ClusterStack(GramStack):
             )
         if storage is not None:
             check_choice(storage, "storage", ("packed", "lazy"))
-        source, shift, proof = _source(kernels, storage)
         limit = byte_count(memory, "memory")
-        store = Cluster(client, source, limit, float(patience))
+        factors = _factor_source(kernels, storage, dtype)
+        store: Any = None
+        if factors is not None:
+            source, shift, proof = factors, np.zeros(factors.M), "factors"
+            store = ClusterFactors(client, source, float(patience))
+        else:
+            source, shift, proof = _source(kernels, storage)
+            store = Cluster(client, source, limit, float(patience))
         self._set(store, np.arange(source.M), shift, proof)
 
     @property
@@ -121,7 +141,10 @@ class ClusterStack(GramStack):
         return self.shift
 
     def content(self) -> Iterable[Array]:
-        """The upper triangles, which are brought here; as GramStack.content."""
+        """Upper triangles or factors, which are brought here; as GramStack.content."""
+        if self.storage == "factors":
+            yield from super().content()
+            return
         size = max(1, BATCH // (4 * self.n * (self.n + 1)))
         for some in batches(self._index, size):
             yield from self._store._each("triangles", some).astype(float)
@@ -149,6 +172,21 @@ def _source(given: Any, storage: str | None) -> tuple[Any, Array, str]:
             "give fitted kernels, or a GramStack of matrices"
         )
     return StackSource(stack), stack.shift, stack.proof
+
+
+def _factor_source(given: Any, storage: str | None, dtype: Any) -> Any:
+    """What the workers make factors from; None for other kernels."""
+    low_rank = isinstance(given, LowRankKernels)
+    if dtype is not None and not low_rank:
+        raise ValueError("dtype is for low-rank kernels; leave it out")
+    if not low_rank and getattr(given, "storage", None) != "factors":
+        return None
+    if storage is not None:
+        raise ValueError("factors are kept by rows; leave out storage")
+    if low_rank:
+        kind = check_choice(np.dtype(dtype or float).name, "dtype", KINDS)
+        return PointSource(given, np.dtype(kind))
+    return FactorSource(given)
 
 
 def _usual(M: int, n: int) -> str:
@@ -202,6 +240,69 @@ class StackSource:
     def packed(self, first: int, last: int) -> Array:
         """Their packed triangles."""
         return self.store(first, last).P
+
+
+class FactorSource:
+    """Factors in the memory of one process, whose rows are sent to others."""
+
+    local = True
+
+    def __init__(self, stack: GramStack):
+        panel = stack.panel()
+        if panel.width > panel.R or len(panel.runs) > 1:  # a part of the kernels
+            panel = panel.rows(np.arange(stack.n))
+        self.F, self.ranks = panel.F, stack.ranks
+        self.M, self.n, self.dtype = stack.M, stack.n, stack.dtype
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"F": None}  # without the factors
+
+    def store(self, first: int, last: int) -> Any:
+        """Some rows, where the factors are."""
+        return None if self.F is None else Factors(self.F[first:last], self.ranks)
+
+    def packed(self, first: int, last: int) -> Array:
+        """Some rows, to be sent."""
+        return self.F[first:last]
+
+    def made(self, sent: Array) -> Factors:
+        """Factors of rows that were sent, in an array that can be written."""
+        return Factors(np.array(sent), self.ranks)
+
+
+class PointSource:
+    """Features of points: the points of a piece are sent, features are made there."""
+
+    local = False
+
+    def __init__(self, fitted: LowRankKernels, dtype: np.dtype):
+        self.features, self.ranks = fitted.compact(), fitted.ranks
+        self.M, self.n, self.dtype = fitted.M, fitted.n, dtype
+        self.views = dict(fitted.exact.blocks)
+        self.widths = [np.shape(block)[1] for block in self.views.values()]
+        self.names = list(self.views)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"views": None}  # without the points
+
+    def packed(self, first: int, last: int) -> Array:
+        """The points of some rows, all views side by side."""
+        return np.hstack([block[first:last] for block in self.views.values()])
+
+    def made(self, sent: Array) -> Factors:
+        """The features of points."""
+        cuts = np.cumsum(self.widths)[:-1]
+        parts = np.split(np.array(sent), cuts, axis=1)
+        views = {
+            name: np.ascontiguousarray(part) for name, part in zip(self.names, parts)
+        }
+        F = self.features.cross_features(views).astype(self.dtype)
+        ranks = self.ranks.tolist()
+        return GramStack.from_factors(F, ranks=ranks, dtype=self.dtype)._store
+
+    def store(self, first: int, last: int) -> Any:
+        """The features of some points, where the points are."""
+        return None if self.views is None else self.made(self.packed(first, last))
 
 
 class FileSource:

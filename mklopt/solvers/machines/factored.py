@@ -102,7 +102,7 @@ class FactoredMachine(Machine):
         """The last point, with the same feature weights at the new θ."""
         last, before = self._at, self._newton
         assert last is not None and before is not None
-        w = np.zeros((newton.panel.F.shape[1], *last.x.shape[1:]))
+        w = np.zeros((newton.panel.width, *last.x.shape[1:]))
         w[before.panel.places] = _scaled(before.root, last.x)
         with np.errstate(divide="ignore", invalid="ignore"):
             x = (w[newton.panel.places].T / newton.root).T

@@ -11,7 +11,7 @@ import pytest
 import mklopt
 from mklopt import GramStack
 from mklopt.grams.factor_loops import BLOCK
-from mklopt.grams.factors import ROWS_AT_ONCE, SMALL_PART, Factors
+from mklopt.grams.factors import FEW_ROWS, ROWS_AT_ONCE, Factors, Panel
 from mklopt.util import threads as policy
 from mklopt.util.rounding import gamma
 
@@ -48,6 +48,36 @@ def test_a_panel_multiplies_with_the_kernels_of_the_index(n, order, dtype):
     np.testing.assert_allclose(sizes, np.abs(F) @ np.abs(W), rtol=1e-13)
 
 
+def test_sums_are_those_of_pieces_added_in_pairs():
+    """What workers rely on, which have some of the pieces each."""
+    n = 5 * BLOCK + 3  # six pieces: ((0 + 1) + 2) + ((3 + 4) + 5)
+    store = of(factors(n))[0]
+    panel, A, d = store.panel(np.array([0, 2])), rng.normal(size=(n, 1)), rng.random(n)
+    assert panel.ends.tolist() == [*range(0, n, BLOCK), n]
+    folded, grams = [], []
+    for first, last in zip(panel.ends, panel.ends[1:]):
+        piece = Panel(panel.F[first:last], panel.runs)
+        folded.append(piece.fold(A[first:last]))
+        grams.append(piece.gram(np.arange(last - first), d[first:last]))
+    for p, found in ((folded, panel.fold(A)), (grams, panel.gram(np.arange(n), d))):
+        expected = ((p[0] + p[1]) + p[2]) + ((p[3] + p[4]) + p[5])
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_some_of_the_rows_keep_their_pieces():
+    n = 5 * BLOCK
+    panel = of(factors(n))[0].panel(np.arange(4))
+    assert panel.rows(np.arange(0, n, 2)).ends.tolist() == list(range(0, 2561, 512))
+    late = panel.rows(np.arange(2 * BLOCK, n))
+    assert late.ends.tolist() == [0, 0, 0, *range(BLOCK, 3 * BLOCK + 1, BLOCK)]
+    A, W = rng.normal(size=(late.n, 1)), rng.normal(size=(10, 1))
+    np.testing.assert_allclose(late.fold(A), late.F.T @ A, atol=1e-10)
+    np.testing.assert_allclose(late.unfold(W), late.F @ W, atol=1e-12)
+    few = panel.rows(np.arange(0, n, 5))
+    assert len(few.F) < FEW_ROWS and few.ends.tolist() == [0, len(few.F)]
+    assert panel.rows(np.arange(n)[::-1]).ends.tolist() == [0, n]
+
+
 def test_neighbours_share_a_run():
     store = of(factors(4))[0]
     assert store.panel(np.arange(4)).runs.tolist() == [[0, 10]]
@@ -67,7 +97,7 @@ def test_rows_of_a_panel_are_copies_with_its_columns_alone(dtype):
     np.testing.assert_array_equal(store.factor(2), L[2])
 
 
-SIZES = [0, 1, 40, ROWS_AT_ONCE + 1, SMALL_PART + 1, 3 * SMALL_PART]
+SIZES = [0, 1, 40, ROWS_AT_ONCE + 1, FEW_ROWS + 1, 3 * FEW_ROWS]
 
 
 @pytest.mark.parametrize("dtype", KINDS)

@@ -18,6 +18,15 @@ def test_blocks_have_multiples_of_four_kernels_and_cover_all(M):
     assert 1 <= cut.count <= MOST_BLOCKS
 
 
+@pytest.mark.parametrize("n", [1, 1023, 1025, 16 * 1024, 16 * 1024 + 1, 581_012])
+def test_units_and_the_most_blocks_may_be_others(n):
+    cut = Partition(n, 1024, 16)
+    ends = [cut.ends(b) for b in range(cut.count)]
+    assert ends[0][0] == 0 and ends[-1][1] == n and cut.count <= 16
+    assert all((b - a) % 1024 == 0 for a, b in ends[:-1])
+    assert cut.count == -(-n // 1024) or cut.size > 1024
+
+
 def test_pieces_keep_the_order_that_was_asked_for():
     cut, index = Partition(20), np.array([17, 3, 0, 19, 1, 2, 8])
     pieces = cut.pieces(index)

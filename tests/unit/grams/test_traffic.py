@@ -2,7 +2,7 @@
 
 import pytest
 
-from mklopt.grams.traffic import Moved, Traffic, model, nbytes, size
+from mklopt.grams.traffic import HEADER, Moved, Traffic, model, nbytes, row_model, size
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,16 @@ def test_sizes_for_people():
         *("7 B", "1.5 kB", "2.5 MB", "3.0 GB"),
     ]
     assert nbytes([None]) == 0
+
+
+def test_the_model_of_rows_is_its_table():
+    """s = 600 of n = 8000 rows, R = 50 columns of 3 kernels, two workers, k = 4."""
+    about = dict(rows=600, ranks=50, tasks=2, kernels=3, columns=4, chosen=8000)
+    head = 2 * (HEADER + 12)
+    assert row_model("unfold", **about) == (2 * 1600 + 1000 + head, 19200)
+    assert row_model("fold", **about) == (19200 + 1000 + head, 1600)
+    assert row_model("gram", **about) == (4800 + 1000 + head, 4 * 51 * 52)
+    assert row_model("rows", **about, itemsize=4) == (1000 + head, 4 * 600 * 50)
+    assert row_model("diag", **about | {"chosen": 0}) == (head, 8 * 600 * 3)
+    few = about | {"rows": 10}
+    assert row_model("rows", **few) == (40 + head, 4000)

@@ -324,8 +324,13 @@ def test_what_cannot_be_spread_is_refused(client, fitted):
     with pytest.raises(ValueError, match="leave out storage='lazy'"):
         mklopt.ClusterStack(client, np.eye(3)[None], storage="lazy")
     factors = mklopt.GramStack.from_factors([np.eye(3)])
-    with pytest.raises(ValueError, match="storage 'factors' cannot be spread"):
-        mklopt.ClusterStack(client, factors)
+    with pytest.raises(ValueError, match="factors are kept by rows; leave out storage"):
+        mklopt.ClusterStack(client, factors, storage="packed")
+    with pytest.raises(ValueError, match="dtype is for low-rank kernels; leave it out"):
+        mklopt.ClusterStack(client, factors, dtype="float32")
+    low_rank = kernels.nystroem(kernels.gaussians([1.0]), 2).fit(np.eye(3))
+    with pytest.raises(ValueError, match="dtype = 'float16'; choose one of"):
+        mklopt.ClusterStack(client, low_rank, dtype="float16")
     with pytest.raises(ValueError, match="kernel 1 is not symmetric"):
         mklopt.ClusterStack(client, [np.eye(2), np.triu(np.ones((2, 2)))])
 
