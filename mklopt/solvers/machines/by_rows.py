@@ -2,12 +2,12 @@
 
 The problem is that of svm.py. The gradient g = K(θ)α + rα − ℓ is kept for all samples.
 
-Algorithm. Repeat: take the BLOCK coordinates that violate the optimality conditions
-most, half of them upwards and half downwards where there is a bias; solve the problem
-in these coordinates, all others fixed, by svm.py on their own matrix; add to g the rows
-of K(θ) of the coordinates that changed. Between the blocks Newton steps on all free
-coordinates, on their matrix, if there are at most MOST_FREE: near the solution they
-replace hundreds of blocks. A coordinate that stays at its bound is never read.
+Algorithm. Repeat: take a block of coordinates, those that are free and those that
+violate the optimality conditions most, as many upwards as downwards where there is a
+bias; solve the problem in these coordinates, all others fixed, by svm.py (SMO and
+Newton steps) on their own matrix; add to g the rows of K(θ) of the coordinates that
+changed. If too many are free, a block has only those that violate most. A coordinate
+that stays at its bound is never read.
 
 Guarantee. The objective falls with every block, and `gap` is that of svm.py, from g.
 
@@ -21,14 +21,15 @@ import numpy as np
 from ...certificates.certificate import Certificate
 from ...formulations.losses.base import Quadratic
 from ...problem import Problem, quadratic_dual
-from .machine import Array, Combined, Free, Solution, ascend
+from .machine import Array, Combined, Solution, ascend
 from .smo import inner_gap
 from .svm import SMO, SVMMachine
 
-BLOCK = 512  # coordinates
-TURN = 8 * BLOCK  # rows between two Newton steps
-MOST_FREE = 6000  # coordinates of a Newton step: a matrix of 288 MB
-INSIDE, MOVES = 0.03, 20  # of a block: its gap relative to the first; moves/coordinate
+NEW = 2000  # coordinates of a block that violate most
+LARGEST = 6000  # coordinates of a block with those that are free: 288 MB
+INSIDE = 0.1  # the gap of a block relative to the first one there, and …
+SHARE = 0.1  # … to the tolerance; the smaller reduction ends it
+MOVES = 40  # of SMO in a block, per coordinate
 PASSES = 2  # rows of one solve, relative to n; at least FEWEST_ROWS
 FEWEST_ROWS = 20_000
 TOLERANCE = 1e-3  # the gap relative to the certified gap, at least
@@ -69,7 +70,7 @@ class RowsMachine(SVMMachine):
     @property
     def bends(self) -> bool:
         """Whether the Hessian of J is known: there are not too many free coordinates."""
-        return len(self.free) <= MOST_FREE
+        return len(self.free) <= LARGEST
 
     def products_of(self, which: Array) -> Array:
         """(n, which): K_mα of some kernels at free coordinates, and 0 elsewhere.
@@ -97,15 +98,28 @@ def solve(
     return ascend(blocks, len(K), tol, budget)
 
 
-class Blocks(SMO):
-    """Blocks of coordinates and Newton steps, in place. A move is a row of K(θ)."""
+class Blocks:
+    """Blocks of coordinates, solved one after the other. A move is a row of K(θ)."""
 
-    most_free = MOST_FREE
+    patient, overhead = False, 0
 
-    def __init__(self, K: Any, dual: Quadratic, bias: bool, alpha: Array):
+    def __init__(self, K: Combined, dual: Quadratic, bias: bool, alpha: Array):
         self.K, self.dual, self.has_bias, self.alpha = K, dual, bias, alpha
-        self.turn, self.gap, self.bias = TURN, np.inf, 0.0
+        self.turn, self.gap, self.bias = len(K), np.inf, 0.0
         self.gradient = K @ alpha + dual.ridge * alpha - dual.linear
+
+    @property
+    def noise(self) -> float:
+        """A gap that rounding may leave."""
+        return 1e-8 * float(np.abs(self.dual.linear) @ np.abs(self.alpha))
+
+    def point(self) -> tuple[Array, float, float]:
+        """α, the bias, and the gap."""
+        return self.alpha, self.bias, self.gap
+
+    def newton(self, most: int) -> int:
+        """Nothing: there are Newton steps inside the blocks."""
+        return 0
 
     def climb(self, tol: float, most: int) -> tuple[int, float]:
         """Solve blocks until so many rows were read; their number, and the gap."""
@@ -121,45 +135,33 @@ class Blocks(SMO):
             rows += changed
 
     def _chosen(self) -> Array:
-        """The coordinates that violate most, in both directions if there is a bias."""
+        """The free coordinates, and those that violate most, in both directions."""
         _, kink, _, low, high = self.dual
         alpha, g = self.alpha, self.gradient + self.bias
-        up = np.where(alpha < high, -(g + np.where(alpha >= 0, kink, -kink)), -np.inf)
-        down = np.where(alpha > low, g + np.where(alpha > 0, kink, -kink), -np.inf)
-        if not self.has_bias:
-            return _largest(np.maximum(up, down), BLOCK)
-        rising, falling = _largest(up, BLOCK // 2), _largest(down, BLOCK // 2)
-        return np.union1d(rising, falling)
+        up = np.where(alpha < high, -(g + np.where(alpha >= 0, kink, -kink)), 0.0)
+        down = np.where(alpha > low, g + np.where(alpha > 0, kink, -kink), 0.0)
+        if self.has_bias:
+            some = np.union1d(_largest(up, NEW // 2), _largest(down, NEW // 2))
+        else:
+            some = _largest(np.maximum(up, down), NEW)
+        both = np.union1d(some, self.dual.free(alpha))
+        return both if len(both) <= LARGEST else some
 
     def _solve_block(self, chosen: Array, tol: float) -> int:
         """Solve the problem in some coordinates; the number of those that changed."""
         K, before = self.K[np.ix_(chosen, chosen)], self.alpha[chosen]
-        parts = [part[chosen] for part in self.dual]
-        parts[0] = K @ before + parts[2] * before - self.gradient[chosen]
-        dual = Quadratic(*parts)
-        state = (*dual, self.has_bias)
-        gap = inner_gap(*state, before, self.gradient[chosen])[0]
-        goal, inside = max(INSIDE * gap, 0.01 * tol), SMO(K, dual, self.has_bias, before)
-        inside.alpha = before.copy()
+        slope = self.gradient[chosen]
+        dual = Quadratic(*(part[chosen] for part in self.dual))
+        dual = dual._replace(linear=K @ before + dual.ridge * before - slope)
+        gap = inner_gap(*dual, self.has_bias, before, slope)[0]
+        goal = max(INSIDE * gap, SHARE * tol)
+        inside = SMO(K, dual, self.has_bias, before.copy())
         found = ascend(inside, len(chosen), goal, MOVES * len(chosen))
         step = np.zeros(len(self.alpha))
         step[chosen] = found.alpha - before
         self.alpha[chosen] = found.alpha
-        return self._add(step)
-
-    def _add(self, step: Array) -> int:
-        """Add the rows of a step to the gradient; their number."""
         self.gradient += self.K @ step + self.dual.ridge * step
         return int(np.count_nonzero(step))
-
-    def _newton_step(self, which: Free) -> bool:
-        before = self.alpha.copy()
-        again = super()._newton_step(which)
-        self._add(self.alpha - before)
-        return again
-
-    def _slope(self, free: Array) -> Array:
-        return self.gradient[free]
 
 
 def _largest(values: Array, count: int) -> Array:
