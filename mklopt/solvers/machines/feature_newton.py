@@ -298,7 +298,7 @@ class FeatureNewton:
                 break
             if inner > 0 and rest <= SOLVED * kinks and not terms.curved:
                 terms.alpha = alpha
-                terms.sigma *= _next_sigma(inner)
+                terms.sigma *= next_sigma(inner)
                 inner = 0
                 continue
             dx, db = self._direction(some, d, slope)
@@ -332,6 +332,6 @@ class FeatureNewton:
         return system, border, total
 
 
-def _next_sigma(steps: int) -> float:
+def next_sigma(steps: int) -> float:
     """The factor of σ, by the Newton steps that the last proximal step has taken."""
     return LONGER if steps <= FEW_STEPS else SHORTER if steps >= MANY_STEPS else 1.0
