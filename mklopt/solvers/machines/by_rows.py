@@ -9,6 +9,12 @@ Newton steps) on their own matrix; add to g the rows of K(θ) of the coordinates
 changed. If too many are free, a block has only those that violate most. A coordinate
 that stays at its bound is never read.
 
+The Hessian of J needs the inverse of K(θ) on the free coordinates F. Up to LARGEST of
+them it is factorized. Of more, conjugate gradients need products with K(θ) on F, a few
+rows at a time. Their steps are the same for all right sides, so that BᵀHB is symmetric,
+and at most ITERATIONS: the directions that they have not found have small eigenvalues
+or are not needed, and the model bends less than J.
+
 Guarantee. The objective falls with every block, and `gap` is that of svm.py, from g.
 
 Reference: Joachims (1999) for the choice of blocks.
@@ -21,17 +27,21 @@ import numpy as np
 from ...certificates.certificate import Certificate
 from ...formulations.losses.base import Quadratic
 from ...problem import Problem, quadratic_dual
-from .machine import Array, Combined, Solution, ascend
+from .linear import conjugate_gradients
+from .machine import Array, Combined, Free, Solution, ascend
 from .smo import inner_gap
 from .svm import SMO, SVMMachine
 
 NEW = 2000  # coordinates of a block that violate most
 LARGEST = 6000  # coordinates of a block with those that are free: 288 MB
+ROWS = 1000  # of K(θ) on more free coordinates, at a time
+ITERATIONS, ACCURATE = 60, 1e-3  # of conjugate gradients; the residual where they end
 INSIDE = 0.1  # the gap of a block relative to the first one there, and …
 SHARE = 0.1  # … to the tolerance; the smaller reduction ends it
 MOVES = 40  # of SMO in a block, per coordinate
 PASSES = 2  # rows of one solve, relative to n; at least FEWEST_ROWS
 FEWEST_ROWS = 20_000
+ROUNDED = 1e-10  # how far rounding moves α from its bounds, relative to the largest
 TOLERANCE = 1e-3  # the gap relative to the certified gap, at least
 
 
@@ -67,11 +77,6 @@ class RowsMachine(SVMMachine):
         share = max(self.sharpness, TOLERANCE)
         self.tol = share * max(certificate.gap, 0.0)
 
-    @property
-    def bends(self) -> bool:
-        """Whether the Hessian of J is known: there are not too many free coordinates."""
-        return len(self.free) <= LARGEST
-
     def products_of(self, which: Array) -> Array:
         """(n, which): K_mα of some kernels at free coordinates, and 0 elsewhere.
 
@@ -83,8 +88,24 @@ class RowsMachine(SVMMachine):
         return out
 
     def sensitivity(self, force: Array) -> Array:
-        """H applied to each column; 0 where H is not known: a linear model."""
-        return super().sensitivity(force) if self.bends else np.zeros_like(force)
+        """H applied to each column."""
+        free = self.free
+        if len(free) <= LARGEST:
+            return super().sensitivity(force)
+        right = force[free.i]
+        if free.bias:
+            right = right - np.mean(right, axis=0)
+        found = conjugate_gradients(
+            lambda X: self._curved(free, X), right, ACCURATE, ITERATIONS
+        )
+        return free.lifted(found, len(force))
+
+    def _curved(self, free: Free, X: Array) -> Array:
+        """(K(θ) + ridge) X on the free coordinates, where columns sum to 0 with a bias."""
+        out = free.ridge[:, None] * X
+        for some in np.array_split(np.arange(len(X)), -(-len(X) // ROWS)):
+            out[some] += self.K[np.ix_(free.i[some], free.i)] @ X
+        return out - np.mean(out, axis=0) if free.bias else out
 
 
 def solve(
@@ -94,8 +115,20 @@ def solve(
     alpha = np.zeros(len(K)) if start is None else np.array(start)
     domain = problem.loss.domain(problem.y)
     alpha = np.array(domain.restore(alpha, problem.costs, problem.bias))
-    blocks = Blocks(K, quadratic_dual(problem), problem.bias, alpha)
+    dual = quadratic_dual(problem)
+    blocks = Blocks(K, dual, problem.bias, on_bounds(dual, alpha))
     return ascend(blocks, len(K), tol, budget)
+
+
+def on_bounds(dual: Quadratic, alpha: Array) -> Array:
+    """α, on the bounds and kinks from which rounding to a grid has taken it.
+
+    Such coordinates would count as free, and the gap would be that of wrong signs.
+    """
+    room = ROUNDED * float(np.max(np.abs(alpha), initial=0.0))
+    for place, there in ((dual.low, True), (dual.high, True), (0.0, dual.kink > 0)):
+        alpha = np.where((np.abs(alpha - place) <= room) & there, place, alpha)
+    return alpha
 
 
 class Blocks:

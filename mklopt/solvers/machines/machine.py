@@ -226,11 +226,6 @@ class Machine:
         grams = self.problem.grams
         return self._keep and grams.storage != "factors" and not grams.is_large
 
-    @property
-    def bends(self) -> bool:
-        """Whether the Hessian of J can be computed."""
-        return True
-
     # ---- what each inner solver does in its own way --------------------------------
 
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:

@@ -54,7 +54,7 @@ class Ahead:
         smooth = "smooth_dual" in self.machine.problem.formulation.traits
         affordable = gap < NEWTON_GAP and len(theta) <= NEWTON_KERNELS
         affordable = affordable and not self.machine.problem.grams.is_large
-        if self.method == "newton" and smooth and affordable and self.machine.bends:
+        if self.method == "newton" and smooth and affordable:
             target = newton(self.machine, x, image, share, target)
         limit = LONGEST_EXTRAPOLATION
         extra = np.clip(target - image, -limit, limit)

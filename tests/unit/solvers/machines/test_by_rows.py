@@ -95,10 +95,15 @@ def test_the_hessian_is_that_with_a_matrix(monkeypatch):
     assert np.all(np.linalg.eigvalsh(rows.hessian(which)) >= -1e-9)
 
 
-def test_without_a_hessian_the_model_is_linear():
-    rows = both("squared")[0]  # all 160 coordinates are free
-    assert not rows.bends
-    assert not np.any(rows.hessian(np.arange(3)))
+@pytest.mark.parametrize("bias", [True, False])
+def test_of_too_many_free_coordinates_it_is_nearly_so(bias, monkeypatch):
+    rows, dense = both("hinge", bias)
+    monkeypatch.setattr(machines, "LARGEST", 10)
+    assert len(rows.free) > 50
+    which = np.array([0, 2, 3, 4])
+    found, exact = rows.hessian(which), dense.hessian(which)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=0.05 * np.max(exact))
+    assert np.all(np.linalg.eigvalsh(found) >= -1e-9)
 
 
 @pytest.mark.parametrize("formulation", [LpNorm(4 / 3), LpNorm(1.0), GroupLasso()])
