@@ -97,11 +97,11 @@ def run(name: str, samples: int) -> Run:
     result = solve(problem, tol=case.tol, time_limit=LONGEST)
     took, cpu = time.perf_counter() - begun, time.process_time() - cpu
     found, trace = result.certificate, result.trace
-    counts = (np.count_nonzero(result.weights), np.count_nonzero(result.dual))
-    measured = (problem.grams.passes, int(trace.last("svm_solves")), *counts)
+    used, support = map(np.count_nonzero, (result.weights, result.dual))
+    passes, svms = problem.grams.passes, int(trace.last("svm_solves"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    bounds = (found.lower, found.upper)
-    return Run(name, n, result.status, took, cpu, found.width, bounds, *measured, peak)
+    measured = (took, cpu, found.width, (found.lower, found.upper), passes, svms)
+    return Run(name, n, result.status, *measured, int(used), int(support), peak)
 
 
 def alone(name: str, samples: int) -> Run:

@@ -36,6 +36,11 @@ class StackSums:
         """Whether SVMs and certificates read rows: Σθ_mK_m is too large as a matrix."""
         return bool(getattr(self._store, "by_rows", False))
 
+    @property
+    def kept_rows(self) -> int:
+        """Bytes of rows that a stack which is read by rows keeps; 0 for others."""
+        return int(self._store.limit) if self.by_rows else 0
+
     def product(self: Any, theta: Array, A: Array) -> Array:
         """The product Σθ_mK_mA; kernels of weight 0 are not read.
 

@@ -271,7 +271,7 @@ class ByRows(Streams):
         most = max((4 if given.apart[b] else 1) * most * (1 + 1e-6), 1e-300)
         return (0.0, most) if given.apart[b] else (-most, most)
 
-    # ---- every kernel by itself --------------------------------------------------------
+    # ---- every kernel by itself ----------------------------------------------------
 
     def quad(self, index: Array, A: Array) -> Array:
         """(tr AᵀK_mA)_m for an (n, k) matrix A, from its rows that are not 0."""
@@ -299,9 +299,7 @@ class ByRows(Streams):
             for some, places in base.chunks(rows):
                 sides = np.ascontiguousarray(B[:, some])
                 given = (base.rows, some, places, columns, sides, group.plan, sums)
-                spread(
-                    add_products, *given, count=len(columns), work=work, unit=STRIP
-                )
+                spread(add_products, *given, count=len(columns), work=work, unit=STRIP)
             out[mine] = sums
             done += count
             report(done, len(index))
@@ -345,7 +343,7 @@ def _tabulated(
     return table if error <= TABLE_ERROR * np.max(np.abs(values)) else None
 
 
-# ---- compiled loops --------------------------------------------------------------------
+# ---- compiled loops -----------------------------------------------------------
 
 
 @inlined()

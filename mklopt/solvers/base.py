@@ -237,7 +237,8 @@ def solver(
         What it is. Default: the first line of the module's docstring.
     keeps : str
         "blocks" if it holds (M, n) arrays, "squares" (M, M) arrays, "full" all kernels
-        in full storage, "matrix" Σθ_mK_m: it refuses problems that are too large for it.
+        in full storage, "matrix" Σθ_mK_m: it refuses problems that are too large for
+        it.
 
     Returns
     -------

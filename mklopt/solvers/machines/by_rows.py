@@ -11,9 +11,10 @@ that stays at its bound is never read.
 
 The Hessian of J needs the inverse of K(θ) on the free coordinates F. Up to LARGEST of
 them it is factorized. Of more, conjugate gradients need products with K(θ) on F, a few
-rows at a time. Their steps are the same for all right sides, so that BᵀHB is symmetric,
-and at most ITERATIONS: the directions that they have not found have small eigenvalues
-or are not needed, and the model bends less than J.
+rows at a time. Their steps are the same for all right sides, so that BᵀHB is symmetric.
+There are at most ITERATIONS of them: what they have not found yet are directions of
+small curvature. Then the model is only nearly that of J, and its steps are still tried
+before they are taken.
 
 Guarantee. The objective falls with every block, and `gap` is that of svm.py, from g.
 
@@ -70,7 +71,7 @@ class RowsMachine(SVMMachine):
     def extrapolate(self, move: Array) -> None:
         """Begin the next solve at α + move; what is not free stays where it is."""
         super().extrapolate(move)
-        self.alpha = self.problem.feasible(self.alpha)
+        self.alpha = self.problem.feasible(self.point)
 
     def set_tolerance(self, certificate: Certificate) -> None:
         """Set the tolerance to a part of the certified gap."""
@@ -101,7 +102,7 @@ class RowsMachine(SVMMachine):
         return free.lifted(found, len(force))
 
     def _curved(self, free: Free, X: Array) -> Array:
-        """(K(θ) + ridge) X on the free coordinates, where columns sum to 0 with a bias."""
+        """(K(θ) + ridge) X on the free coordinates; with a bias columns sum to 0."""
         out = free.ridge[:, None] * X
         for some in np.array_split(np.arange(len(X)), -(-len(X) // ROWS)):
             out[some] += self.K[np.ix_(free.i[some], free.i)] @ X

@@ -188,9 +188,10 @@ class Combined:
         """A multiple of it."""
         return Combined(self.grams, factor * self.theta)
 
-    def __getitem__(self, mesh: tuple[Array, Array]) -> Array:
+    def __getitem__(self, mesh: tuple[Array, ...]) -> Array:
         """K(θ) between some samples, K[np.ix_(rows, columns)]; by rows alone."""
-        return self.grams.between(self.theta, *map(np.ravel, mesh))
+        rows, columns = map(np.ravel, mesh)
+        return self.grams.between(self.theta, rows, columns)
 
 
 class Machine:

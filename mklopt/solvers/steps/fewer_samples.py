@@ -1,8 +1,9 @@
 """The same problem on a part of the samples: a cheap way to good first weights.
 
 A quarter of the samples needs a sixteenth of every kernel; of kernels that are read by
-rows so many samples are taken that their kernels fit in memory. The C is larger, so that the
-loss keeps its size: the weights of the small problem are near those of the whole one.
+rows so many samples are taken that their kernels fit in memory. The C is larger, so
+that the loss keeps its size: the weights of the small problem are near those of the
+whole one.
 Samples are taken in blocks of neighbours, because memory is read in blocks, and the
 blocks are spread evenly, because samples may be sorted.
 """

@@ -81,7 +81,7 @@ def both(loss, bias=True, tol=1e-9) -> tuple[RowsMachine, SVMMachine]:
 def test_it_finds_the_same_value_as_with_a_matrix(loss, bias):
     rows, dense = both(loss, bias)
     assert rows.gap <= 1e-9
-    assert rows.J == pytest.approx(dense.J, abs=1e-8)
+    assert abs(rows.J - dense.J) <= 1e-8
     np.testing.assert_allclose(rows.v, dense.v, rtol=1e-5)
     if bias:
         assert np.sum(rows.point) == 0
@@ -164,7 +164,7 @@ def test_only_rows_of_changed_coordinates_are_read(monkeypatch):
     product = GramStack.product
 
     def counted(grams, theta, A):
-        asked.append(np.count_nonzero(A))
+        asked.append(int(np.count_nonzero(A)))
         return product(grams, theta, A)
 
     monkeypatch.setattr(GramStack, "product", counted)
