@@ -21,5 +21,6 @@ papers/<key>/studies.py.
     cluster       kernels on the workers of a Dask cluster
     streaming     kernels computed on the fly against kernels in memory
     operators     operators derived from a declaration
+    digits        OBSCURE on all digits of MNIST, with kernels on the fly
     estimators    how well the estimators predict
 """

@@ -24,7 +24,8 @@ PLUG_INS = {  # rooms in which every other file registers something
         *("base", "declared", "gallery", "mixed_prox", "norms", "restricted", "text"),
     },
     "formulations.losses": {
-        *("base", "declared", "domains", "face", "labels", "pointwise"),
+        *("base", "class_terms", "declared", "domains", "face"),
+        *("labels", "pointwise"),
     },
 }
 CLOCKS = (  # who may read one
