@@ -40,8 +40,8 @@ ITERATIONS, ACCURATE = 60, 1e-3  # of conjugate gradients; the residual where th
 INSIDE = 0.1  # the gap of a block relative to the first one there, and …
 SHARE = 0.1  # … to the tolerance; the smaller reduction ends it
 MOVES = 40  # of SMO in a block, per coordinate
-PASSES = 0.25  # rows of one solve, relative to n; at least FEWEST_ROWS
-FEWEST_ROWS = 5000
+PASSES = 2  # rows of one solve, relative to n; at least FEWEST_ROWS
+FEWEST_ROWS = 20_000
 ROUNDED = 1e-10  # how far rounding moves α from its bounds, relative to the largest
 TOLERANCE = 1e-3  # the gap relative to the certified gap, at least
 
@@ -59,7 +59,7 @@ class RowsMachine(SVMMachine):
         """Solve at θ, from the last α. K(θ) is never formed."""
         self.theta, self.K = theta, self.combined(theta)
         n = self.problem.grams.n
-        budget = max(int(PASSES * n), FEWEST_ROWS)
+        budget = max(PASSES * n, FEWEST_ROWS)
         found = solve(self.problem, self.K, self.alpha, self.tol, budget)
         return self._solved(found.alpha, found.gap, 0.125 + found.moves / budget)
 
