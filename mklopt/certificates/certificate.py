@@ -377,7 +377,7 @@ def _at_weights(
 ) -> Certificate:
     """The certificate of α and θ, with v; of products the bounds are computed, too."""
     grams = problem.grams
-    f = grams.combine(weights) @ alpha if products is None else products.f
+    f = grams.product(weights, alpha) if products is None else products.f
     f = f + float(weights @ grams.shift) * alpha
     shrink, bound = best_shrink(problem, alpha, v)
     u = np.where(weights > 0, weights * v, 0.0)

@@ -3,7 +3,7 @@
     quad(A)         (tr AᵀK_mA)_m          A is (n,) or (n, k)
     norms(A)        √(quad(A) + δ_m‖A‖²)   the norms ‖A‖ in the kernels K_m + δ_m I
     against(S)      (⟨K_m, S⟩)_m           S is symmetric
-    combine(theta)  Σ θ_m K_m
+    combine(theta)  Σ θ_m K_m              product(theta, A)  Σ θ_m K_m A (sums.py)
     matvec(A)       (K_m A)_m              apply(B)  (K_m B_m)_m, one B_m per kernel
     rows(i)         (M, n) rows i          diag()  (M, n)       kernel(m)  (n, n)
     subset(active)  some of the kernels, without a copy
@@ -41,6 +41,7 @@ from .norm_reads import NormReads
 from .norms import StackNorms, frozen
 from .psd import proved_shift
 from .storage import Triangles
+from .sums import StackSums
 from .validation import check_kind, matrices, stored, wrong_with
 
 Array = np.ndarray
@@ -54,7 +55,7 @@ class _Count:
     passes: float = 0.0
 
 
-class GramStack(StackNorms):
+class GramStack(StackNorms, StackSums):
     """M symmetric kernel matrices of size n × n, validated and read-only.
 
     Parameters
@@ -369,13 +370,13 @@ class GramStack(StackNorms):
     def forget(self) -> None:
         """Forget all remembered results, so that the next ones are computed anew."""
         # Tuples are replaced, not changed: another thread may be reading one.
-        kinds = ("quad", "combine", "products", "fold", "unfold")
+        kinds = ("quad", "combine", "product", "products", "fold", "unfold")
         self._memory: dict[str, tuple] = dict.fromkeys(kinds, ())
         self._reads = NormReads.none(self.M)
 
     # ---- the operations -----------------------------------------------------------
 
-    def _touch(self, columns: int = 1) -> None:
+    def _touch(self, columns: float = 1) -> None:
         self._count.passes += self._share * self._store.cost * columns
 
     def quad(self, A: Array) -> Array:
@@ -452,8 +453,9 @@ class GramStack(StackNorms):
     def _quad(self, A: Array) -> Array:
         if self.storage == "factors":  # from LᵀA, which may be remembered
             return self._squares(self.fold(A))
-        self._touch()
-        return np.asarray(self._store.quad(self._index, A.reshape(self.n, -1)))
+        columns = A.reshape(self.n, -1)
+        self._touch(self._rows_of(columns) ** 2)
+        return np.asarray(self._store.quad(self._index, columns))
 
     def _combine(self, theta: Array) -> Array:
         used = np.flatnonzero(theta)
@@ -527,7 +529,8 @@ class GramStack(StackNorms):
 
     def _multiply(self, blocks: Array, shape: tuple[int, ...]) -> Array:
         columns = blocks.reshape(len(blocks), self.n, -1)
-        self._touch(columns.shape[2])
+        rows = self._rows_of(np.any(columns, axis=0)) if self.by_rows else 1
+        self._touch(columns.shape[2] * rows)
         return np.asarray(
             self._store.matvec(self._index, columns).reshape(self.M, *shape)
         )

@@ -3,8 +3,10 @@
     grams = mklopt.LazyStack(X, kernels.gaussians([1, 3, 10]), cache="500MB")
     grams = fitted.lazy(cache="500MB")          # for kernels fitted on data already
 
-It is a GramStack in every other way. There are two stores behind it:
+It is a GramStack in every other way. There are three stores behind it:
 
+    ByRows (by_rows.py)     the same kernels as Streams, where one n × n matrix would be
+                            too large. The cache has rows of distances and products.
     Streams (streams.py)    Gaussians on features and powers of products, not normalized
                             or by unit_trace or spherical: compiled sweeps over any
                             number of kernels. The cache has the kernels in use.
@@ -53,6 +55,7 @@ import numpy as np
 from ..grams.stack import GramStack
 from ..util.checks import byte_count, short
 from ..util.threads import spread
+from .by_rows import by_rows
 from .family import Family, function
 from .fitted import FittedKernels
 from .functions import Kernel
@@ -127,7 +130,8 @@ class LazyStack(GramStack):
 
     def _fill(self, fitted: FittedKernels, cache: Any) -> None:
         self.kernels, limit = fitted, byte_count(cache, "cache")
-        store: Any = streams(fitted, limit) or Tiles(fitted, Cache(limit))
+        store: Any = by_rows(fitted, limit) or streams(fitted, limit)
+        store = store or Tiles(fitted, Cache(limit))
         self._set(store, np.arange(fitted.M), np.zeros(fitted.M), "")
 
     @property

@@ -101,7 +101,11 @@ def streams(fitted: FittedKernels, limit: int) -> Streams | None:
     """
     if not can_stream(fitted):
         return None
-    store = Streams(Direct.of(fitted), limit, fitted)
+    return checked(Streams(Direct.of(fitted), limit, fitted), fitted)
+
+
+def checked(store: Streams, fitted: FittedKernels) -> Streams:
+    """The store, if the entries of all its kernels are finite."""
     powers = np.flatnonzero(store.kernels.degrees > 0)
     wrong = powers[~np.isfinite(store.largest(powers))]
     if len(wrong):

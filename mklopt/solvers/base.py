@@ -79,6 +79,7 @@ KEEPS = {
     "blocks": Kept("arrays of M × n numbers", lambda g: g.M * g.n, 1e8),
     "squares": Kept("arrays of M × M numbers", lambda g: g.M**2, 4e8),
     "full": Kept("all kernels in full", lambda g: g.M * g.n**2, 1.5e9),
+    "matrix": Kept("Σθ_mK_m as a matrix", lambda g: g.n**2 * g.by_rows, 1.5e9),
 }
 
 
@@ -117,7 +118,8 @@ class Solver:
     keeps : str
         What it holds in memory besides the kernels: "" numbers of size M and n only,
         "blocks" (M, n) arrays, "squares" (M, M) arrays, "full" all kernels in full
-        storage. Problems that are too large for it are refused (`KEEPS`).
+        storage, "matrix" Σθ_mK_m even where kernels are read by rows; or several of
+        them, with commas. Problems that are too large for it are refused (`KEEPS`).
     """
 
     name: str
@@ -157,12 +159,18 @@ class Solver:
         return self._too_large(problem)
 
     def _too_large(self, problem: Problem) -> str:
-        """Why it would need too much memory."""
-        kept, grams = KEEPS[self.keeps], problem.grams
-        if kept.numbers(grams) <= kept.most:
-            return ""
-        size = f"{8e-9 * kept.numbers(grams):.1f} GB"
-        return f"it keeps {kept.words}, here {size}"
+        """Why it would need too much memory.
+
+        SVM solvers need no matrix for losses with a quadratic dual.
+        """
+        names, grams = self.keeps.split(", "), problem.grams
+        if not self.draws and "quadratic" not in problem.loss.kinds(problem.y):
+            names.append("matrix")
+        for kept in map(KEEPS.__getitem__, names):
+            if kept.numbers(grams) > kept.most:
+                size = f"{8e-9 * kept.numbers(grams):.1f} GB"
+                return f"it keeps {kept.words}, here {size}"
+        return ""
 
     def promise(self, problem: Problem) -> float:
         """The relative gap that it reaches on problems of ordinary size.
@@ -229,7 +237,8 @@ def solver(
         What it is. Default: the first line of the module's docstring.
     keeps : str
         "blocks" if it holds (M, n) arrays, "squares" (M, M) arrays, "full" all kernels
-        in full storage: it refuses problems that are too large for it.
+        in full storage, "matrix" Σθ_mK_m: it refuses problems that are too large for
+        it.
 
     Returns
     -------

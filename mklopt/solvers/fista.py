@@ -23,7 +23,7 @@ from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
     "fista",
     losses={"smooth"},
     accuracy=up_to_C(1.0, 1e-6),
-    keeps="blocks",
+    keeps="blocks, matrix",
     reference="suzuki2009",
     guarantee="F(W_t) − F* ≤ 2L‖W_0 − W*‖²/(t + 1)² without restarts",
 )

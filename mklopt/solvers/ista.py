@@ -21,7 +21,7 @@ from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
     "ista",
     losses={"smooth"},
     accuracy=up_to_C(1.0, 1e-3),
-    keeps="blocks",
+    keeps="blocks, matrix",
     reference="suzuki2009",
     guarantee="F(W_t) − F* ≤ L‖W_0 − W*‖²/(2t); the objective never rises",
 )

@@ -42,7 +42,7 @@ def lbfgs(problem: Problem, *, start: object = None, memory: int = 20) -> Steps:
         floor = 1e-12 * np.max(v, initial=0.0)
         theta = formulation.dual_weights(np.maximum(v, floor))
         value = -y @ alpha + 0.5 * alpha @ (alpha / C) + formulation.conjugate(v)
-        slope = alpha / C - y + grams.combine(theta) @ alpha
+        slope = alpha / C - y + grams.product(theta, alpha)
         return float(value), slope, theta
 
     _, alpha = first_weights(problem, start)

@@ -32,7 +32,7 @@ spicy = solver(
     "spicy",
     losses={"any"},
     accuracy=lambda problem: 1e-8 if problem.loss.twice_differentiable else 1e-7,
-    keeps="blocks",
+    keeps="blocks, matrix",
     reference="suzuki2009",
     guarantee="superlinear as the penalties grow; the objective never rises",
     about=__doc__,

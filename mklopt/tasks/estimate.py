@@ -7,6 +7,8 @@ A read is one quad, combine or matvec over all kernels, in half a pass if they a
 packed. The numbers of reads are medians over runs (READS). The time of a read
 is measured on some of these very kernels (run/read_time.py). Every two reads need one
 SVM, which takes about as long as SVM_CHOLESKYS Cholesky factorizations of its matrix.
+Of kernels that are read by rows (kernels/by_rows.py), the matrix is that of a block,
+and a read has the rows of all samples; a run reads those of support vectors alone.
 
 How good it is. Reads of the default solver are within a factor of 3; those of slow
 solvers depend on C and the kernels, and can be off by 10. Time is as good as reads.
@@ -20,11 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from ..grams.stack import GramStack
 from ..problem import Problem
 from ..run.clock import in_words
 from ..run.read_time import seconds_of_cholesky, seconds_of_read
 from ..solvers import Solver, find
 from ..solvers.auto import auto, plan
+from ..solvers.machines.by_rows import LARGEST
 from ..util.checks import real_number
 
 # Reads up to a gap of 1, and more for each digit: with a smooth Ω*, and without; None:
@@ -170,7 +174,7 @@ def estimate(
         reads=first + more * math.log10(1 / tol),
         read_seconds=seconds_of_read(grams),
         read_bytes=touched,
-        svm_seconds=SVM_CHOLESKYS * seconds_of_cholesky(grams.n),
+        svm_seconds=SVM_CHOLESKYS * seconds_of_cholesky(_side(grams)),
         kernel_bytes=touched if inside else 0.0,
         solver_bytes=_kept(problem, inside),
         known=known is not None,
@@ -181,7 +185,13 @@ def _kept(problem: Problem, inside: bool) -> float:
     """Bytes that a solver keeps; no products where the kernels are not in memory."""
     M, n, k = problem.grams.M, problem.grams.n, int(np.prod(problem.shape[1:]))
     products = PRODUCTS * M * n * k if inside else 0
-    return 8.0 * (products + VECTORS * M + SQUARES * n**2)
+    rows = problem.grams.kept_rows  # of kernels that are read by rows
+    return 8.0 * (products + VECTORS * M + SQUARES * _side(problem.grams) ** 2) + rows
+
+
+def _side(grams: GramStack) -> int:
+    """The samples of a matrix that an SVM solver has: all, or those of a block."""
+    return min(grams.n, LARGEST) if grams.by_rows else grams.n
 
 
 def in_bytes(count: Any) -> str:

@@ -16,6 +16,7 @@ from benchmarks import (
     epochs,
     from_x,
     harness,
+    many_samples,
     million,
     multiclass,
     operators,
@@ -25,6 +26,7 @@ from benchmarks import (
 )
 from mklopt import GramStack, Problem, certify, data
 from mklopt.formulations import FixedWeights, GroupLasso, LpNorm
+from mklopt.kernels import by_rows
 from mklopt.util import style, threads
 
 
@@ -155,6 +157,19 @@ def test_epochs_over_digits_on_the_fly(monkeypatch, capsys, folder):
     assert "OBSCURE on 100 digits, 12 kernels, C = 1" in text
     slow = digits.Row(10, 61.0, 5, 5.0, 5, 2.0)
     assert [line[:4] for line in digits.verdicts([slow], 9.0)[:2]] == ["FAIL", "FAIL"]
+
+
+def test_many_samples_are_solved_by_rows(images, monkeypatch, capsys, folder):
+    monkeypatch.setattr(by_rows, "MATRIX_BYTES", by_rows.MATRIX_BYTES)
+    monkeypatch.setattr(many_samples, "alone", many_samples.run)
+    words = ("--samples", "110", "--cases", "l4/3", "l1")
+    out = run(many_samples, monkeypatch, capsys, *words)
+    assert by_rows.MATRIX_BYTES < 8 * 110**2
+    assert out.count("pass  ") == 6 and "FAIL" not in out
+    assert "| l1 | converged | 110 | 50 |" in (folder / "many_samples.md").read_text()
+    bad = many_samples.Run("l1", 9, "", 601.0, 1.0, 2e-3, (0, 1), 1.0, 1, 1, 1, 11.0)
+    lines = many_samples.judged([bad, bad._replace(name="all")])
+    assert [line[:4] for line in lines] == ["FAIL"] * 3 + ["pass", "FAIL"]
 
 
 def test_many_kernels_are_fitted_solved_and_judged(monkeypatch, capsys, folder):

@@ -14,7 +14,7 @@ with A = I + √Θ B √Θ: all of it R × R. For a kernel of weight 0 a tiny we
 limit. d = 1/r, C V'', or a large number for an infinite curvature.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from ..base import Iterate
 from .dual_terms import Smooth, terms_of
 from .feature_newton import JITTERS, FeatureNewton, Gram, Point
 from .linear import jittered_cholesky
-from .machine import Array, Machine
+from .machine import Array, Combined, Machine
 
 NUMBERS_PER_WORK = 1e9  # numbers read in the time after which a solver should yield
 TINY_ROOT = 1e-100  # √θ of kernels of weight 0, relative to the largest
@@ -37,23 +37,6 @@ LOOSER = 10.0  # the first tolerance, relative to that of other machines
 # The tolerance relative to the certified gap, with one kernel and with several; a gap
 # larger than ACCURATE times the primal value counts as this.
 ALONE, TOLERANCE, ACCURATE = 0.03, 1e-3, 0.1
-
-
-@dataclass(frozen=True)
-class Combined:
-    """K(θ) = Σθ_mL_mL_mᵀ as an operator: products without the matrix."""
-
-    grams: GramStack
-    theta: Array
-
-    def __matmul__(self, alpha: Array) -> Array:
-        """K(θ) α."""
-        h, theta = self.grams.fold(alpha), self.theta[self.grams.owner]
-        return self.grams.unfold(theta.reshape(-1, *[1] * (h.ndim - 1)) * h)
-
-    def __rmul__(self, factor: float) -> "Combined":
-        """A multiple of it."""
-        return Combined(self.grams, factor * self.theta)
 
 
 class FactoredMachine(Machine):

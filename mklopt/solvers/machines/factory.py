@@ -1,6 +1,7 @@
 """Which inner solver suits a loss."""
 
 from ...problem import Problem
+from .by_rows import RowsMachine
 from .crammer import CrammerMachine
 from .factored import FactoredMachine
 from .factored_classes import FactoredClasses
@@ -40,4 +41,6 @@ def machine_for(
         raise ValueError(f"there is no inner solver for the {problem.loss.name} loss")
     if problem.grams.in_feature_space and len(problem.shape) == 1:
         return FactoredMachine(problem, alpha, sharpness)
+    if problem.grams.by_rows and dual_machine(problem) is SVMMachine:
+        return RowsMachine(problem, alpha, sharpness)
     return kind(problem, alpha, sharpness, keep_products=second_order)

@@ -2,6 +2,7 @@
 
     bordered    min ½dᵀSd − rᵀd  with  borderᵀd = sums
     System      (D + RᵀAR) x = r,      A = K ⊗ I_k + G N Gᵀ
+    conjugate_gradients    S X = B, by products alone
 
 K is an n × n kernel combination, G has one column per active kernel, D is a number per
 unknown or a k × k block per sample. R (None, a number or a k × k block per sample) is a
@@ -10,6 +11,7 @@ formed and factorized. Above, conjugate gradients with a diagonal preconditioner
 only products with K and G.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +62,22 @@ def jittered_cholesky(A: Array, jitters: tuple[float, ...] = JITTERS) -> Any:
         except ValueError:  # LinAlgError is one; so is what SciPy says of NaN
             continue
     return None
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array], right: Array, accurate: float, most: int
+) -> Array:
+    """S⁻¹ right for all columns at once, by at most so many products S X.
+
+    It is p(S) right with one polynomial p for all columns, so that rightᵀ p(S) right is
+    symmetric. It ends where the residual is small relative to the right side.
+    """
+    shape = right.shape
+    operator = LinearOperator(
+        (right.size,) * 2, lambda x: product(x.reshape(shape)).ravel(), dtype=float
+    )
+    found = cg(operator, right.ravel(), rtol=accurate, maxiter=most)[0]
+    return np.asarray(found.reshape(shape))
 
 
 def per_sample(R: Array | None, x: Array, transposed: bool = False) -> Array:

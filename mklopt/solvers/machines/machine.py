@@ -9,8 +9,9 @@ the inverse of Σθ_mK_m + ridge on F, bordered when there is a bias. `sensitivi
 A `Machine` is an inner solver: it solves this problem for a sequence of θ, each time
 from the last α. With the matrix Σθ_mK_m there are three: svm.py for
 losses with a quadratic dual, crammer.py for several classes (with traces instead of
-αᵀKα), smooth.py for losses that are twice differentiable; factored.py for kernels that
-are given as factors with few columns. factory.py chooses one.
+αᵀKα), smooth.py for losses that are twice differentiable. Without the matrix there are
+two: factored.py for kernels that are given as factors with few columns, by_rows.py for
+many samples. factory.py chooses one.
 
 One product K_mα with every kernel gives v and everything that the Hessian needs. With
 `keep_products` v costs this product, and the Hessian no further one.
@@ -167,6 +168,30 @@ def carried(
     if not np.all(old):
         products[~old] = grams.subset(~old).matvec(alpha)
     return products
+
+
+@dataclass(frozen=True)
+class Combined:
+    """K(θ) = Σθ_mK_m as an operator: products and parts of it, without the matrix."""
+
+    grams: GramStack
+    theta: Array
+
+    def __len__(self) -> int:
+        return self.grams.n
+
+    def __matmul__(self, alpha: Array) -> Array:
+        """K(θ) α."""
+        return self.grams.product(self.theta, alpha)
+
+    def __rmul__(self, factor: float) -> "Combined":
+        """A multiple of it."""
+        return Combined(self.grams, factor * self.theta)
+
+    def __getitem__(self, mesh: tuple[Array, ...]) -> Array:
+        """K(θ) between some samples, K[np.ix_(rows, columns)]; by rows alone."""
+        rows, columns = map(np.ravel, mesh)
+        return self.grams.between(self.theta, rows, columns)
 
 
 class Machine:

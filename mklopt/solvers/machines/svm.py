@@ -78,7 +78,7 @@ def solve(
 class SMO:
     """Moves of SMO with one kernel matrix, in place."""
 
-    patient, overhead = False, 0
+    patient, overhead, most_free = False, 0, MAX_FREE
 
     def __init__(self, K: Array, dual: Quadratic, bias: bool, alpha: Array):
         self.K, self.dual = read_only(K), dual
@@ -113,7 +113,7 @@ class SMO:
         for done in itertools.count():
             which = free_coordinates(self.dual, self.has_bias, alpha)
             expensive = done >= FEWEST_STEPS and cost > self.turn
-            if expensive or not 0 < len(which) <= MAX_FREE:
+            if expensive or not 0 < len(which) <= self.most_free:
                 break
             cost += start_of_step(n) + len(which) ** 3 // (STEP_COST * n)
             if not self._newton_step(which):
@@ -122,10 +122,9 @@ class SMO:
 
     def _newton_step(self, which: Free) -> bool:
         """One Newton step; whether it was shortened, so that another may help."""
-        linear, kink, ridge, low, high = self.dual
+        _, kink, _, low, high = self.dual
         free, alpha = which.i, self.alpha
-        slope = self.K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
-        slope += kink[free] * np.sign(alpha[free])
+        slope = self._slope(free) + kink[free] * np.sign(alpha[free])
         found = bordered(which.system(self.K), -slope[:, None], which.border)
         if found is None:
             return False
@@ -138,6 +137,12 @@ class SMO:
         t = min(1.0, float(np.min(room)))
         alpha[free] = np.where(room <= t, end, alpha[free] + t * step)
         return t < 1
+
+    def _slope(self, free: Array) -> Array:
+        """The gradient of the smooth part at some coordinates."""
+        linear, _, ridge, _, _ = self.dual
+        alpha = self.alpha
+        return self.K[free] @ alpha + ridge[free] * alpha[free] - linear[free]
 
 
 def _ridge(K: Array, dual: Quadratic, bias: bool) -> Solution:

@@ -1,7 +1,9 @@
 """The same problem on a part of the samples: a cheap way to good first weights.
 
-A quarter of the samples needs a sixteenth of every kernel. Its C is larger, so that the
-loss keeps its size: the weights of the small problem are near those of the whole one.
+A quarter of the samples needs a sixteenth of every kernel; of kernels that are read by
+rows so many samples are taken that their kernels fit in memory. The C is larger, so
+that the loss keeps its size: the weights of the small problem are near those of the
+whole one.
 Samples are taken in blocks of neighbours, because memory is read in blocks, and the
 blocks are spread evenly, because samples may be sorted.
 """
@@ -22,13 +24,15 @@ def samples_of(problem: Problem) -> Array | None:
 
     Both classes have to be there in the proportion of the whole problem, roughly.
     """
-    n, y = problem.grams.n, problem.y
-    blocks = np.arange(0, n - BLOCK + 1, PART * BLOCK)
+    n, y, M = problem.grams.n, problem.y, problem.grams.M
+    stored, part = problem.grams.storage in ("packed", "full", "disk"), PART
+    if problem.grams.by_rows:
+        stored, part = True, max(PART, int(n * np.sqrt(4 * M / MOST_BYTES)) + 1)
+    blocks = np.arange(0, n - BLOCK + 1, part * BLOCK)
     which = (blocks[:, None] + np.arange(BLOCK)).ravel()
-    stored = problem.grams.storage in ("packed", "full", "disk")
-    worth = len(which) >= FEWEST and problem.grams.M * n**2 >= WORTH
+    worth = len(which) >= FEWEST and M * n**2 >= WORTH
     size = len(which) * (len(which) + 1) // 2 * problem.grams.dtype.itemsize
-    large = problem.grams.M * size > MOST_BYTES
+    large = M * size > MOST_BYTES
     if not stored or not worth or large or len(problem.shape) > 1:
         return None
     if problem.loss.labels == "real":

@@ -15,6 +15,7 @@ import pytest
 from mklopt import GramStack, LazyStack, Problem, kernels, solve
 from mklopt.formulations import BlockL1, BlockNorm, LpNorm, formulation
 from mklopt.grams.storage import Triangles
+from mklopt.kernels import by_rows
 from mklopt.run import checkpoint
 from mklopt.run.clock import Clock
 from tests.faults import small_disk
@@ -378,6 +379,18 @@ def test_lazy_and_part_stacks_and_factors(tmp_path, recorded):
         )
         assert same(alone, first) and same(alone, second)
         assert path.stat().st_size > 2000
+
+
+def test_kernels_by_rows(tmp_path, recorded, monkeypatch):
+    monkeypatch.setattr(by_rows, "MATRIX_BYTES", 0)
+    X, y = np.random.default_rng(0).normal(size=(300, 3)), np.tile([1.0, -1.0], 150)
+    fitted, path = kernels.gaussians([1, 3]).fit(X), tmp_path / "rows.ckpt"
+    alone, first, second = (
+        solve(Problem(fitted.lazy(), y, "hinge", LpNorm(2)), tol=1e-4, checkpoint=given)
+        for given in (None, path, path)
+    )
+    assert same(alone, first) and same(alone, second)
+    assert path.stat().st_size > 2000
 
 
 def test_what_is_recorded_can_be_sent_to_other_processes(tmp_path):

@@ -134,3 +134,17 @@ def test_it_takes_a_problem():
 )
 def test_bytes_in_words(count, words):
     assert in_bytes(count) == words
+
+
+def test_by_rows_there_is_no_matrix_of_all_samples(monkeypatch):
+    from mklopt.kernels import by_rows
+    from mklopt.tasks import estimate as module
+
+    monkeypatch.setattr(by_rows, "MATRIX_BYTES", 0)
+    monkeypatch.setattr(module, "LARGEST", 50)
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    grams = kernels.gaussians([1.0, 2.0, 3.0]).fit(X).lazy(cache="1MB")
+    p = Problem(grams, np.sign(X[:, 0]), "hinge", LpNorm(1.5))
+    found = estimate(p, tol=1e-3)
+    assert found.solver == "analytic" and found.kernel_bytes == 0
+    assert found.memory == 1e6 + 8 * (module.VECTORS * 3 + module.SQUARES * 50**2)

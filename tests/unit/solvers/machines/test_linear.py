@@ -10,6 +10,7 @@ from mklopt.solvers.machines import linear
 from mklopt.solvers.machines.linear import (
     System,
     bordered,
+    conjugate_gradients,
     jittered_cholesky,
     per_sample,
 )
@@ -35,6 +36,26 @@ def test_conjugate_gradients_agree_with_the_factorization(monkeypatch, k, scaled
     monkeypatch.setattr(linear, "ACCURATE", 1e-12)
     assert system.solve(right, D, R) == pytest.approx(direct, abs=1e-8)
     assert np.max(np.abs(direct)) > 1e-2
+
+
+def test_conjugate_gradients_take_the_same_steps_for_all_columns():
+    rng = np.random.default_rng(3)
+    half, B = rng.normal(size=(40, 40)), rng.normal(size=(40, 3))
+    S, asked = half @ half.T + np.eye(40), []
+
+    def product(X):
+        asked.append(X.shape)
+        return S @ X
+
+    exact = np.linalg.solve(S, B)
+    found = conjugate_gradients(product, B, 1e-12, 300)
+    assert found == pytest.approx(exact, abs=1e-9)
+    asked.clear()
+    rough = B.T @ conjugate_gradients(product, B, 1e-12, 7)
+    assert asked == [(40, 3)] * 7
+    assert rough == pytest.approx(rough.T, rel=1e-10)
+    # the minimum over a subspace: on the whole it is smaller
+    assert 0.5 * np.trace(B.T @ exact) < np.trace(rough) < np.trace(B.T @ exact)
 
 
 def test_a_border_is_kept_where_the_system_is_singular_but_for_it():
