@@ -211,13 +211,22 @@ class FeatureNewton:
         at.g = at.g + at.b
         at.gap = self._gap(some, at)
 
+    def rest(self, x: Array, folded: Array) -> tuple[float, float]:
+        """The gap of ½‖x‖² at Zᵀα, and the factor of α for which it is."""
+        slope = x - folded
+        return 0.5 * float(slope @ slope), 1.0
+
+    def penalty(self, x: Array) -> float:
+        """½‖x‖²."""
+        return 0.5 * float(x @ x)
+
     def _gap(self, some: Samples, at: Point) -> float:
-        rest = at.x - at.folded
-        return 0.5 * float(rest @ rest) + some.terms.fenchel(at.g, at.alpha)
+        rest, scale = self.rest(at.x, at.folded)
+        return rest + some.terms.fenchel(at.g, scale * at.alpha)
 
     def _primal(self, some: Samples, at: Point) -> float:
         losses = some.terms.fenchel(at.g, np.zeros_like(at.alpha))
-        return 0.5 * float(at.x @ at.x) + losses
+        return self.penalty(at.x) + losses
 
     def solve(
         self, some: Samples, at: Point, goal: Callable[[float], float], share: float
@@ -289,46 +298,74 @@ class FeatureNewton:
             g = zx + b
             alpha, d = terms.respond(g)
             folded = self.fold(panel, alpha) + c
-            slope = x - folded
-            rest, kinks = 0.5 * float(slope @ slope), terms.fenchel(g, alpha)
-            gap, idle = rest + kinks, idle + 1
+            rest, scale = self.rest(x, folded)
+            kinks = terms.fenchel(g, alpha)
+            gap = rest + (kinks if scale == 1 else terms.fenchel(g, scale * alpha))
+            idle += 1
             if gap < 0.9 * best:
                 best, idle = gap, 0
             if gap <= goal or idle > IDLE:
                 break
-            if inner > 0 and rest <= SOLVED * kinks and not terms.curved:
+            self.look(some, d, x, folded)
+            if inner > 0 and not terms.curved and self.solved(terms, alpha, kinks):
                 terms.alpha = alpha
                 terms.sigma *= _next_sigma(inner)
                 inner = 0
                 continue
-            dx, db = self._direction(some, d, slope)
+            dx, db = self.direction()
             dz = self.predict(panel, dx)
-            along = float((x - c) @ dx) - total * db
-            t = terms.length(g, dz + db, along, float(dx @ dx))
+            along = -float(c @ dx) - total * db
+            t = self.length(terms, (g, dz + db), (x, dx), along)
             x, b, zx, inner = x + t * dx, b + t * db, zx + t * dz, inner + 1
             self.steps += 1
         return Point(x, b, alpha, terms.sigma, g, folded, gap)
 
-    def _direction(self, some: Samples, d: Array, slope: Array) -> tuple[Array, float]:
+    def look(self, some: Samples, d: Array, x: Array, folded: Array) -> None:
+        """Remember where Newton's next step begins."""
+        self._here = some, d, x, folded
+
+    def solved(self, terms: Any, alpha: Array, kinks: float) -> bool:
+        """Whether φ is near enough to its minimum for the next proximal step."""
+        _, _, x, folded = self._here
+        return self.rest(x, folded)[0] <= SOLVED * kinks
+
+    def direction(self) -> tuple[Array, float]:
         """Newton's step: (I + ZᵀDZ, bordered) dx = −slope, and db."""
+        some, d, x, folded = self._here
         if not np.any(d):  # b is exact already
-            return -slope, 0.0
+            return folded - x, 0.0
         system, border, total = self.system(some.numbers, d)
         factor = jittered_cholesky(system, JITTERS)
         if factor is None:
             raise ArithmeticError("the Newton system is not positive definite")
-        dx = scipy.linalg.cho_solve(factor, -slope, check_finite=False)
+        dx = scipy.linalg.cho_solve(factor, folded - x, check_finite=False)
         return dx, -float(border @ dx) / total if self.bias else 0.0
+
+    def length(
+        self,
+        terms: Any,
+        predictions: tuple[Array, Array],
+        weights: tuple[Array, Array],
+        along: float,
+    ) -> float:
+        """The best step length; predictions and weights, each with its change."""
+        x, dx = weights
+        return float(terms.length(*predictions, along + float(x @ dx), float(dx @ dx)))
 
     def system(self, numbers: Array | None, d: Array) -> tuple[Array, Array, float]:
         """I + ZᵀDZ − ZᵀD1 1ᵀDZ/Σd (the last term with a bias), ZᵀD1 and Σd."""
+        system, border, total = self.curvature(numbers, d)
+        system[np.diag_indices_from(system)] += 1
+        return system, border, total
+
+    def curvature(self, numbers: Array | None, d: Array) -> tuple[Array, Array, float]:
+        """The system without I: the curvature of the losses."""
         unit = float(np.max(d))
         sums = unit * self.gram.at(numbers, d / unit)
         border, total = self.root * sums[:-1, -1], float(sums[-1, -1])
         system = self.root[:, None] * sums[:-1, :-1] * self.root
         if self.bias:
             system -= np.outer(border / total, border)
-        system[np.diag_indices_from(system)] += 1
         return system, border, total
 
 
