@@ -13,6 +13,9 @@ import numpy as np
 
 Array = np.ndarray
 INF = float("inf")
+MAX_EVALUATIONS = 60  # of a search on a line
+FLAT_SLOPE = 1e-3  # a line search ends at this part of the first slope …
+CLOSE = 1e-10  # … or where its bracket is this narrow
 
 
 def dual_exponent(q: float) -> float:
@@ -111,6 +114,26 @@ def newton_root(
         if not np.any(still):
             break
     return x
+
+
+def line_minimum(slopes: Callable[[float], tuple[float, float]]) -> float:
+    """Where an increasing slope that is negative at 0 nearly vanishes, t > 0.
+
+    slopes: the slope at t, and its own slope: Newton's method in a bracket
+    """
+    first = abs(slopes(0.0)[0])
+    low, high, t = 0.0, INF, 1.0
+    for _ in range(MAX_EVALUATIONS):
+        slope, curve = slopes(t)
+        if abs(slope) <= FLAT_SLOPE * first:
+            break
+        low, high = (t, high) if slope < 0 else (low, t)
+        if high < INF and high - low <= CLOSE * high:  # the slope is rounding
+            break
+        t = t - slope / max(curve, 1e-300)
+        if not low < t < high:
+            t = 0.5 * (low + high) if high < INF else 2 * low + 1
+    return t
 
 
 def power_step(u: Array, weight: Array, q: float) -> Array:

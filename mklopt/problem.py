@@ -126,6 +126,19 @@ class Problem:
         """The shape of predictions and dual variables: (n,) or (n, k)."""
         return self.loss.shape(self.y)
 
+    @property
+    def kinds(self) -> set[str]:
+        """What solvers may ask for: the kinds of the loss, and "features".
+
+        "features": k classes, and kernels as factors with few columns. Then there is an
+        SVM solver with second derivatives.
+        """
+        found = self.loss.kinds(self.y)
+        if self.grams.in_feature_space:
+            classes = self.loss.class_terms(self.y, self.costs) is not None
+            found |= {"features"} if classes else set()
+        return found
+
     def feasible(self, alpha: Array) -> Array:
         """A dual feasible point near alpha: in the domain of V*, Σα = 0 for a bias.
 

@@ -17,6 +17,7 @@ and may add closed forms in NumPy, all per sample; what is absent is derived:
     quadratic(y, C)     C V*(−α/C) as a quadratic with a kink, where it is one
     pointwise()         V and ∂V at one sample, compiled (pointwise.py), V Lipschitz
     margins(y)          Δ (n, k) with V = max_j (f_j + Δ_j) − f_y, where it is that
+    class_terms(y, C)   how it enters an augmented Lagrangian, with k classes
     kinds(y)            which of these it has: what solvers ask for
 
 `smoothness` is a Lipschitz constant of ∂V, where there is one. A loss that is
@@ -431,6 +432,23 @@ class Loss(ClosedForms):
         -------
         ndarray of shape (n, k) or None
             None: V is not of this form.
+        """
+        return None
+
+    def class_terms(self, y: Array, C: Array) -> Any:
+        """How a loss of k classes enters an augmented Lagrangian (class_terms.py).
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Labels.
+        C : ndarray of shape (n,)
+            The weight of each sample.
+
+        Returns
+        -------
+        ClassTerms or None
+            None for other losses.
         """
         return None
 

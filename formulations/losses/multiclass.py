@@ -10,7 +10,10 @@ import scipy.sparse as sp
 from scipy.special import log_softmax, softmax, xlogy
 
 from .base import EDGE, INF, Loss, per_sample
+from .class_terms import Margins, Softmax, least_bias
 from .domains import Array, Simplex, project_simplex
+
+LARGEST_PROGRAM = 10_000  # predictions of a linear program for the bias
 
 
 def one_hot(y: Array, k: int) -> Array:
@@ -51,6 +54,10 @@ class MulticlassHinge(Loss):
         """[j ≠ y]."""
         return 1.0 - one_hot(y, int(y.max()) + 1)
 
+    def class_terms(self, y: Array, C: Array) -> Margins:
+        """Those of a loss with margins."""
+        return Margins(y, C, self.margins(y))
+
     def gradient(self, f: Array, y: Array) -> Array:
         """e_j − e_y for a class j that attains the maximum."""
         Y = one_hot(y, f.shape[1])
@@ -68,7 +75,12 @@ class MulticlassHinge(Loss):
         return Simplex(y, int(y.max()) + 1)
 
     def best_bias(self, f: Array, y: Array, C: Array) -> Array:
-        """A linear program: min Σ C ξ, ξ_i ≥ f_ij + [j ≠ y_i] + b_j − f_iy − b_y."""
+        """A linear program: min Σ C ξ, ξ_i ≥ f_ij + [j ≠ y_i] + b_j − f_iy − b_y.
+
+        With many samples by proximal steps (class_terms.py), to a gap of 1e-10.
+        """
+        if f.size > LARGEST_PROGRAM:
+            return least_bias(self.class_terms(y, C), f)
         from scipy.optimize import linprog
 
         n, k = f.shape
@@ -115,6 +127,10 @@ class Multinomial(Loss):
     def gradient(self, f: Array, y: Array) -> Array:
         """softmax(f) − e_y."""
         return softmax(f, axis=1) - one_hot(y, f.shape[1])
+
+    def class_terms(self, y: Array, C: Array) -> Softmax:
+        """Those of a softmax."""
+        return Softmax(y, C, int(y.max()) + 1)
 
     def inverse(self, a: Array, y: Array) -> Array:
         """log(a + e_y), up to a constant per sample."""

@@ -98,6 +98,33 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class WeightedDecision:
+    """f of new points from weights θ and α: no coefficients of all kernels.
+
+    weights: (runs, kernels in use); alphas: (n, outputs) of each run
+    The other fields are as in Decision.
+    """
+
+    weights: Array
+    alphas: list[Array]
+    bias: Array
+    active: Array
+    columns: Array
+    kernels: FittedKernels | None
+
+    def __call__(self, X: Array) -> Array:
+        runs = zip(self.weights, self.alphas)
+        parts = [self._products(X, theta, alpha) for theta, alpha in runs]
+        return np.concatenate(parts, axis=1) + self.bias
+
+    def _products(self, X: Array, theta: Array, alpha: Array) -> Array:
+        """Σ θ_m K_m α of one run."""
+        if self.kernels is None:
+            return (X[:, :, self.active][:, self.columns] @ theta) @ alpha
+        return np.concatenate([K @ alpha for K in self.kernels.cross_sums(X, theta)])
+
+
+@dataclass(frozen=True)
 class FeatureDecision:
     """f of new points from the features in use: no product with training points."""
 
@@ -116,6 +143,32 @@ def _stack(fitted: Any) -> Any:
     """The kernels as a stack; large factors in single precision."""
     large = isinstance(fitted, LowRankKernels) and fitted.n * fitted.R > MAX_DOUBLES
     return fitted.grams(dtype="float32") if large else fitted.grams()
+
+
+def decision_of(
+    results: list[Result], bias: Array, sample: Sample, fitted: FittedKernels | None
+) -> Decision | WeightedDecision:
+    """What predicts: from weights if all runs have them, else from coefficients."""
+    columns = np.flatnonzero(sample.place >= 0)
+    found = [r.certificate for r in results]
+    if all(one.weights is not None for one in found):
+        alphas = [one.alpha.reshape(len(one.alpha), -1) for one in found]
+        live = [np.asarray(one.weights) * bool(np.any(one.alpha)) for one in found]
+        active = np.flatnonzero(np.any(np.array(live) != 0, axis=0))
+        kernels = None if fitted is None else fitted.subset(active)
+        weights, bias = np.array(live)[:, active], _spread(bias, alphas)
+        return WeightedDecision(weights, alphas, bias, active, columns, kernels)
+    M, n = found[0].problem.grams.M, found[0].problem.grams.n
+    B = np.concatenate([one.expansion.reshape(M, n, -1) for one in found], axis=2)
+    active = np.flatnonzero(np.any(B != 0, axis=(1, 2)))
+    kernels = None if fitted is None else fitted.subset(active)
+    bias = np.broadcast_to(bias, B.shape[2:])
+    return Decision(B[active], bias, active, columns, kernels)
+
+
+def _spread(bias: Array, alphas: list[Array]) -> Array:
+    """One bias per output, where one number was given for all."""
+    return np.broadcast_to(bias, (sum(alpha.shape[1] for alpha in alphas),))
 
 
 # scikit-learn wants an __init__ that keeps its parameters and does nothing else.
@@ -298,14 +351,8 @@ class MKLEstimator(BaseEstimator):
             self.kernel_names_, self.n_active_kernels_ = fitted.names, len(active)
             self._describe(results)
             return
-        parts = [r.certificate.expansion for r in results]
-        M, n = parts[0].shape[:2]
-        B = np.concatenate([part.reshape(M, n, -1) for part in parts], axis=2)
-        bias = np.broadcast_to(bias, B.shape[2:])
-        active = np.flatnonzero(np.any(B != 0, axis=(1, 2)))
-        kernels = None if fitted is None else fitted.subset(active)
-        columns = np.flatnonzero(sample.place >= 0)
-        self._decision = Decision(B[active], bias, active, columns, kernels)
+        self._decision = decision_of(results, bias, sample, fitted)
+        active, M = self._decision.active, results[0].problem.grams.M
         self.kernel_names_ = (
             [f"kernel {m}" for m in range(M)] if fitted is None else fitted.names
         )
@@ -336,9 +383,15 @@ class MKLEstimator(BaseEstimator):
 
 
 def share_parameters(estimator: type[Estimator]) -> type[Estimator]:
-    """Fill in each {name} of a docstring with the entry of MKLEstimator's docstring."""
+    """Fill in {name} and {first to last} with entries of MKLEstimator's docstring."""
     shared = inspect.cleandoc(MKLEstimator.__doc__ or "")
     entries = re.findall(r"^(\w+)( : .*(?:\n    .*)*)", shared, re.MULTILINE)
+    names = [name for name, _ in entries]
+
+    def filled(found: re.Match[str]) -> str:
+        first, last = names.index(found[1]), names.index(found[2] or found[1])
+        return "\n".join(name + rest for name, rest in entries[first : last + 1])
+
     text = inspect.cleandoc(estimator.__doc__ or "")
-    estimator.__doc__ = text.format(**{name: name + rest for name, rest in entries})
+    estimator.__doc__ = re.sub(r"\{(\w+)(?: to (\w+))?\}", filled, text)
     return estimator

@@ -40,16 +40,8 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
 
     Parameters
     ----------
-    {kernels}
-    {normalize}
-    {formulation}
-    {p}
-    {C}
-    {solver}
-    {tol}
-    {options}
-    {approximation}
-    {rank}
+    {kernels to C}
+    {solver to rank}
     loss : str or Loss, default="hinge"
         "hinge" or "logistic", which have a joint form for several classes; a loss of
         classes; or any loss of −1/+1 labels for two classes, or one against the rest.

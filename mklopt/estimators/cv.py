@@ -30,15 +30,8 @@ class MKLClassifierCV(MKLClassifier):
 
     Parameters
     ----------
-    {kernels}
-    {normalize}
-    {formulation}
-    {p}
-    {solver}
-    {tol}
-    {options}
-    {approximation}
-    {rank}
+    {kernels to p}
+    {solver to rank}
     loss : str or Loss, default="hinge"
         As in MKLClassifier.
     {bias}

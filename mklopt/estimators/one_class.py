@@ -24,17 +24,10 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
 
     Parameters
     ----------
-    {kernels}
-    {normalize}
-    {formulation}
-    {p}
+    {kernels to p}
     C : float, default=0.1
         The weight of the loss.
-    {solver}
-    {tol}
-    {options}
-    {approximation}
-    {rank}
+    {solver to rank}
     contamination : float or "auto", default="auto"
         The share of outliers among the samples, which sets `offset_`. "auto": a sample
         is an outlier where f < 1 − √tol (at f = 1 lies the margin, and the samples on

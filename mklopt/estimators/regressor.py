@@ -21,16 +21,8 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
 
     Parameters
     ----------
-    {kernels}
-    {normalize}
-    {formulation}
-    {p}
-    {C}
-    {solver}
-    {tol}
-    {options}
-    {approximation}
-    {rank}
+    {kernels to C}
+    {solver to rank}
     loss : str or Loss, default="squared"
         "squared", "eps_insensitive", "huber", "quantile", or an instance with its
         parameters, such as EpsInsensitive(0.01).

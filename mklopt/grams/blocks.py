@@ -177,6 +177,10 @@ def _root_sizes(store: Any, numbers: Array, first: int) -> Array:
     return np.asarray(store.root_sizes[numbers])
 
 
+def _traces(store: Any, numbers: Array, first: int) -> Array:
+    return np.asarray(np.sum(np.maximum(store.diag(numbers), 0.0), axis=1))
+
+
 def _samples(store: Any, numbers: Array, first: int, which: Array) -> Array:
     return np.asarray(store.samples(numbers, which).P)
 
@@ -189,6 +193,7 @@ SPECIAL: dict[str, Callable] = {
     "triangles": _triangles,
     "shifts": _shifts,
     "root_sizes": _root_sizes,
+    "traces": _traces,
     "samples": _samples,
     "against": _against,
 }

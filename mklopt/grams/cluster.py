@@ -457,6 +457,10 @@ class Cluster:
         """Upper bounds of √λ_max(K_m)."""
         return self._each("root_sizes", np.arange(self.M))
 
+    def traces(self, index: Array) -> Array:
+        """Σ_i max(K_ii, 0) of each kernel: no diagonal comes here."""
+        return self._each("traces", index)
+
     def shifts(self, index: Array) -> Array:
         """δ_m for which K_m + δ_m I is proved to be positive semi-definite."""
         return self._each("shifts", index)

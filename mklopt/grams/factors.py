@@ -28,6 +28,7 @@ from .storage import REMEMBERED, in_order
 
 Array = np.ndarray
 ROWS_AT_ONCE = 512  # rows of one product in `gram`
+MANY_COLUMNS = 4  # from so many on, products are those of BLAS
 PARTS = 8  # sums of `gram`, which are made apart; a fixed number, whatever the threads
 SMALL_PART = 4 * ROWS_AT_ONCE  # rows: fewer are not worth a sum of their own
 
@@ -58,7 +59,9 @@ class Panel:
         wide = np.zeros((W.shape[1], self.F.shape[1]))
         wide[:, self.places] = W.T
         out = np.empty((self.n, W.shape[1]))
+        many = W.shape[1] >= MANY_COLUMNS
         loop = factor_loops.times_sizes if sizes else factor_loops.times
+        loop = _times if many and not sizes else loop
         work = self.n * self.R * W.shape[1]
         arguments = (self.F, self.runs, wide, out)
         spread(loop, *arguments, count=self.n, work=work, unit=BLOCK)
@@ -68,7 +71,9 @@ class Panel:
         """FᵀA, (R, k) for A of shape (n, k); or the sums of absolute values."""
         A = np.ascontiguousarray(A)
         blocks = np.empty((-(-self.n // BLOCK), A.shape[1], self.F.shape[1]))
+        many = A.shape[1] >= MANY_COLUMNS
         loop = factor_loops.against_sizes if sizes else factor_loops.against
+        loop = _against if many and not sizes else loop
         work = self.n * self.R * A.shape[1]
         arguments = (self.F, self.runs, A, blocks)
         spread(loop, *arguments, count=self.n, work=work, unit=BLOCK)
@@ -110,6 +115,25 @@ class Panel:
         for part in range(1, parts):
             total[0] += total[part]
         return total[0]
+
+
+def _times(F: Array, runs: Array, W: Array, out: Array, first: int, last: int) -> None:
+    """factor_loops.times by BLAS, a block of rows at a time."""
+    for start in range(first, last, BLOCK):
+        rows = slice(start, min(start + BLOCK, last))
+        out[rows] = 0.0
+        for left, right in runs:
+            out[rows] += F[rows, left:right] @ W[:, left:right].T
+
+
+def _against(
+    F: Array, runs: Array, A: Array, out: Array, first: int, last: int
+) -> None:
+    """factor_loops.against by BLAS, a block of rows at a time."""
+    for start in range(first, last, BLOCK):
+        rows = slice(start, min(start + BLOCK, last))
+        for left, right in runs:
+            out[start // BLOCK, :, left:right] = A[rows].T @ F[rows, left:right]
 
 
 class Factors:

@@ -579,6 +579,14 @@ class GramStack(StackNorms):
         found = self._store.rows(self._index, which)
         return np.asarray(found[:, 0] if np.ndim(i) == 0 else found)
 
+    def sample_rows(self) -> Any:
+        """What computes rows at few samples from points, for `BlockReader` (rows.py).
+
+        None if the kernels are stored, or have to be asked for `rows`.
+        """
+        make = getattr(self._store, "sample_rows", None)
+        return None if make is None else make(self._index)
+
     def count_rows(self, rows: float) -> None:
         """Add rows that a solver read from `dense()` itself to the count of passes.
 

@@ -11,6 +11,7 @@ T = 8·n(n+1)/2 bytes is the upper triangle of one sum:
     matvec        8nk·W, or 8nkr: own A_m    8nkr
     rows          8·(rows)·W                 8·(rows)·nr
     diag                                     8nr
+    traces                                   8r
     triangles                                T·r, or half of it in float32
 
 Beside that, each task is sent the numbers of its blocks, 2 bytes each, and 4 bytes for
@@ -108,6 +109,7 @@ def model(
             itemsize * columns * (columns + 1) // 2 * kernels,
         ),
         "root_sizes": (0, 8 * kernels),
+        "traces": (0, 8 * kernels),
         "shifts": (0, 8 * kernels),
     }
     return table[operation]

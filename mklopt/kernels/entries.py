@@ -316,8 +316,8 @@ def _dot(k, c):
 
 
 @njit(**INNER)
-def _evaluate(t, degree, factor, k):
-    """The raw kernel of all numbers t of a tile."""
+def evaluate(t, degree, factor, k):
+    """The raw kernel of all numbers t of a tile, for compiled loops."""
     if degree == 0:
         for j in range(len(k)):
             k[j] = exp(t[j] * factor)
@@ -345,7 +345,7 @@ def fill_sweep(A, Z, apart, degrees, factors, C, out, first, last):
                 T, K = t.reshape(rows, size), k.reshape(rows, size)
                 fill_pairs(A[top : top + rows], Z, apart, left, T, 0, rows)
                 for e in range(M):
-                    _evaluate(t, degrees[e], factors[e], k)
+                    evaluate(t, degrees[e], factors[e], k)
                     for c in range(width):
                         here = C[e, c, left : left + size]
                         for i in range(rows):

@@ -27,6 +27,7 @@ from .table import GAUSSIAN, KernelTable, Names, Sizes
 if TYPE_CHECKING:
     from .streaming import LazyStack
 
+SUM_NUMBERS = 2**22  # of one piece of `cross_sums`: 32 MB
 Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
 
 
@@ -208,6 +209,31 @@ class FittedKernels:
         size = check_whole(size, "size", 1)
         for i in range(0, rows_of(blocks), size):
             yield self.cross({v: block[i : i + size] for v, block in blocks.items()})
+
+    def cross_sums(self, X_new: Any, weights: Array) -> Iterator[Array]:
+        """Σ θ_m K_m of new points with training points; no kernel is stored.
+
+        Parameters
+        ----------
+        X_new : array (n_new, d), or a list or dict of such arrays
+            New points, with the views and columns of the training points.
+        weights : array (M,)
+
+        Yields
+        ------
+        array (r, n)
+            Of the next r points.
+        """
+        from .streams import can_stream, cross_sum
+
+        blocks, used = self._new(X_new), np.flatnonzero(weights)
+        for i in range(0, rows_of(blocks), size := max(SUM_NUMBERS // self.n, 1)):
+            some = {view: block[i : i + size] for view, block in blocks.items()}
+            if can_stream(self):
+                yield cross_sum(self, some, weights)
+                continue
+            terms = map(np.multiply, weights[used], self._matrices(some, used))
+            yield sum(terms, np.zeros((rows_of(some), self.n)))
 
     def _new(self, X_new: Any) -> Blocks:
         blocks = blocks_of(X_new, "X_new")

@@ -28,7 +28,8 @@ Guarantee. Memory: the cache, a few tiles for each core, the data, and what is r
 K is one well-defined symmetric matrix, for all operations in any order, so that a
 certificate is valid for it as for a stored one. An entry of a family depends on its two
 points alone (pairwise.py, exponential.py), and is the same number that fitted.grams()
-stores. Your own function may round differently in
+stores; after multiplicative or centre up to the rounding of sums over the matrix, which
+are made tile by tile here. Your own function may round differently in
 different blocks: there every entry comes from the one call k(X_I, X_J), I ≤ J, on a
 fixed grid of tiles, and rows cost whole tiles. Sums do not depend on the number of
 cores.
@@ -57,6 +58,7 @@ from .fitted import FittedKernels
 from .functions import Kernel
 from .normalizations import Block, Steps
 from .pairwise import fill_pairs, pairs
+from .sample_rows import SampleRows, sample_rows
 from .streams import streams
 
 Array = np.ndarray
@@ -419,6 +421,10 @@ class Tiles:
                 out[k] = self._kernel(int(index[k]), t, which, slice(0, self.n))
                 out[k, np.arange(len(which)), which] = self.squares[index[k], which]
         return out
+
+    def sample_rows(self, index: Array) -> SampleRows | None:
+        """Rows at few samples by BLAS, rounded differently (sample_rows.py)."""
+        return sample_rows(self.fitted, index)
 
     def _rows(self, place: int, which: Array) -> Array:
         """Rows of a base: from the cache, computed together, or cut from tiles."""

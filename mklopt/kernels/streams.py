@@ -33,11 +33,13 @@ from ..util.sweeps import report
 from ..util.threads import spread
 from . import sweeps
 from .building import BY_SQUARES
+from .normalizations import Block
+from .sample_rows import SampleRows, sample_rows
 from .sweeps import BLOCK, Area, Plan
 from .theorem import psd_shift
 
 if TYPE_CHECKING:
-    from .fitted import FittedKernels
+    from .fitted import Blocks, FittedKernels
 
 Array = np.ndarray
 UNITS = 16  # a sweep has at least so many, for any number of kernels and cores
@@ -245,7 +247,11 @@ class Streams:
         return self._combined(index, theta) if found is None else found
 
     def _combined(self, index: Array, theta: Array) -> Array:
-        (plan, order), area = self._plan(index), triangle(self.n)
+        return _square(self.sums(index, theta, triangle(self.n)), self.n)
+
+    def sums(self, index: Array, theta: Array, area: Area) -> Array:
+        """Σ θ_m K_m at the pairs of an area, one after the other."""
+        plan, order = self._plan(index)
         size, kernels = int(area.starts[-1]), len(index)
         weights = _divided(plan, theta[order].astype(float))
         tiles, parts = -(-size // WIDTH), max(UNITS, -(-size // WIDTH // PART_TILES))
@@ -257,7 +263,7 @@ class Streams:
             count, work = len(bounds) - 1, kernels * size
             spread(sweeps.combine, *given, count=count, work=work)
             report(min(last * BLOCK, kernels), kernels)
-        return _square(flat, self.n)
+        return flat
 
     def matvec(self, index: Array, A: Array) -> Array:
         """(K_m A_m)_m for A of shape (1 or M, n, k)."""
@@ -297,6 +303,10 @@ class Streams:
         if len(which):
             self._entries(self._plan(index), area, out)
         return out.reshape(len(index), len(which), self.n)
+
+    def sample_rows(self, index: Array) -> SampleRows | None:
+        """Rows at few samples by BLAS, rounded differently (sample_rows.py)."""
+        return None if self.fitted is None else sample_rows(self.fitted, index)
 
     def samples(self, index: Array, which: Array) -> Triangles:
         """The kernels between some of the samples, in order, packed."""
@@ -400,6 +410,40 @@ class Streams:
             some = slice(first, first + step)
             out[some] = np.max(self.diag(index[some]), axis=1)
         return out
+
+
+def cross_sum(fitted: FittedKernels, new: Blocks, theta: Array) -> Array:
+    """(n_new, n): Σ θ_m K_m of new points with the training points, in one sweep.
+
+    New and training points are the points of one stack, which is not swept as a whole.
+    """
+    given, used = Direct.of(fitted), np.flatnonzero(theta)
+    t = len(next(iter(new.values())))
+    X = np.hstack([np.hstack(list(new.values())).T, given.X])
+    roots = np.hstack([_new_roots(fitted, new, given), given.roots])
+    both = Streams(given._replace(X=X, roots=roots), 0)
+    if len(used) == 0 or t == 0:
+        return np.zeros((t, fitted.n))
+    starts = np.arange(t + 1) * fitted.n
+    area = Area(np.arange(t), np.full(t, t), starts)
+    return both.sums(used, theta[used], area).reshape(t, fitted.n)
+
+
+def _new_roots(fitted: FittedKernels, new: Blocks, given: Direct) -> Array:
+    """(R, n_new): √k(x, x) of new points, for kernels that have a row of roots."""
+    out = np.empty((len(given.roots), len(next(iter(new.values())))))
+    for m, s in zip(*np.nonzero(given.place >= 0)):
+        kernel = fitted.kernels[int(m)]
+        diagonal = kernel.rule.diagonal(new[kernel.view][:, kernel.columns])
+        how = (fitted.learned[int(m)], fitted.normalize[:s], Block(who=fitted.who(m)))
+        squares = kernel.of(np.empty((len(diagonal), 0)), diagonal, *how)[1]
+        if np.any(squares <= 0):
+            raise ValueError(
+                f"{fitted.who(m)} is zero at new point {np.argmin(squares)}, so it has "
+                "no place on the sphere; drop the point, or choose unit_trace"
+            )
+        out[given.place[m, s]] = np.sqrt(squares)
+    return out
 
 
 def triangle(n: int) -> Area:

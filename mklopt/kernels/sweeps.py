@@ -197,6 +197,16 @@ def _terms(X, I, J, used, T):
 
 
 @inlined()
+def _extended(plan, segment, T, sums, complete):
+    """Add the terms of a segment to the sums; whether kernels end with it."""
+    add_rows(
+        sums, segment[SOURCE], T, segment[START], plan.columns,
+        segment[BEGIN], segment[END], segment[TARGET],
+    )  # fmt: skip
+    return segment[TARGET] == complete
+
+
+@inlined()
 def _evaluate(sums, complete, degree, number, v):
     """The rule of a kernel: v = k(t) with t = sums[complete]."""
     if degree == 0:
@@ -247,7 +257,7 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
     Unit u is block u // parts and part u % parts; part p has the tiles from bounds[p]
     to bounds[p + 1]. Squares are summed only if they are `measured`.
     """
-    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    n, complete = plan.X.shape[1], _most(plan) + 1
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
     T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
     I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
@@ -265,11 +275,7 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
             _terms(plan.X, I, J, used, T)
             _factors(A, S, I, J, count, w, twice)
             for s in range(len(segments)):
-                add_rows(
-                    sums, segments[s, SOURCE], T, segments[s, START], columns,
-                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
-                )  # fmt: skip
-                if segments[s, TARGET] != complete:
+                if not _extended(plan, segments[s], T, sums, complete):
                     continue
                 for k in range(segments[s, FIRST], segments[s, LAST]):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)
@@ -283,7 +289,7 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
 @compiled(error_model="numpy")
 def combine(plan, area, bounds, theta, blocks, out, first, last):
     """out += Σ θ_k K_k over some blocks, for the tiles of the parts first to last."""
-    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    n, complete = plan.X.shape[1], _most(plan) + 1
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
     T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
     I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
@@ -298,11 +304,7 @@ def combine(plan, area, bounds, theta, blocks, out, first, last):
                 _terms(plan.X, I, J, used, T)
                 total[:] = 0.0
                 for s in range(len(segments)):
-                    add_rows(
-                        sums, segments[s, SOURCE], T, segments[s, START], columns,
-                        segments[s, BEGIN], segments[s, END], segments[s, TARGET],
-                    )  # fmt: skip
-                    if segments[s, TARGET] != complete:
+                    if not _extended(plan, segments[s], T, sums, complete):
                         continue
                     for k in range(segments[s, FIRST], segments[s, LAST]):
                         _evaluate(sums, complete, degrees[k], numbers[k], v)
@@ -316,7 +318,7 @@ def combine(plan, area, bounds, theta, blocks, out, first, last):
 @compiled(error_model="numpy")
 def fill(plan, area, bounds, order, out, first, last):
     """out[order[k]] = the entries of kernel k, in the order of the area; units: dots"""
-    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    n, complete = plan.X.shape[1], _most(plan) + 1
     degrees, numbers = plan.degrees, plan.numbers
     T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
     I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
@@ -330,11 +332,7 @@ def fill(plan, area, bounds, order, out, first, last):
             count = _pairs(area, n, tile, I, J)
             _terms(plan.X, I, J, used, T)
             for s in range(len(segments)):
-                add_rows(
-                    sums, segments[s, SOURCE], T, segments[s, START], columns,
-                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
-                )  # fmt: skip
-                if segments[s, TARGET] != complete:
+                if not _extended(plan, segments[s], T, sums, complete):
                     continue
                 for k in range(segments[s, FIRST], segments[s, LAST]):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)
@@ -381,7 +379,7 @@ def matvec(plan, area, bounds, A, order, block, out, first, last):
     around them. Units: as in `dots`, with blocks of `block` kernels, so that y stays in
     the cache.
     """
-    n, columns, complete = plan.X.shape[1], plan.columns, _most(plan) + 1
+    n, complete = plan.X.shape[1], _most(plan) + 1
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
     T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
     I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
@@ -402,11 +400,7 @@ def matvec(plan, area, bounds, A, order, block, out, first, last):
             if len(A) == 1:
                 _sides(A, 0, I, J, runs, ends, right, down)
             for s in range(len(segments)):
-                add_rows(
-                    sums, segments[s, SOURCE], T, segments[s, START], columns,
-                    segments[s, BEGIN], segments[s, END], segments[s, TARGET],
-                )  # fmt: skip
-                if segments[s, TARGET] != complete:
+                if not _extended(plan, segments[s], T, sums, complete):
                     continue
                 for k in range(segments[s, FIRST], segments[s, LAST]):
                     _evaluate(sums, complete, degrees[k], numbers[k], v)

@@ -128,7 +128,7 @@ class Result:
             "allows, so that the problem is nearly trivial: try a larger C"
         )
 
-    def decision(self, test_stack: Any) -> Array:
+    def decision(self, test_stack: Any, X_new: Any = None) -> Array:
         """The predictions at new points, from their kernels with the training points.
 
         Parameters
@@ -136,13 +136,24 @@ class Result:
         test_stack : array (M, n_test, n) or GramStack; or array (n_test, R)
             Kernel m between test points (rows) and training points (columns),
             normalized as the training kernels were. For factors: the features of test
-            points, as `cross_features` of low-rank kernels gives them.
+            points, as `cross_features` of low-rank kernels gives them. With X_new: the
+            fitted kernels themselves.
+        X_new : array (n_test, d), or a list or dict of such arrays, optional
+            The test points. Their kernels are computed and not stored, for any number
+            of kernels.
 
         Returns
         -------
         array (n_test,) or (n_test, k)
             The predictions.
+
+        Examples
+        --------
+        >>> result.decision(fitted.cross(X_test))  # doctest: +SKIP
+        >>> result.decision(fitted, X_test)  # doctest: +SKIP
         """
+        if X_new is not None:
+            return self._at(test_stack, X_new)
         n, M = self.problem.grams.n, self.problem.grams.M
         if hasattr(test_stack, "dense"):
             test_stack = test_stack.dense()
@@ -154,11 +165,31 @@ class Result:
                 f"test_stack has shape {K.shape}; expected ({M}, n_test, {n}): one "
                 "matrix per kernel, test points in rows, training points in columns"
             )
-        coefficients = self.certificate.expansion.reshape(M, n, -1)
-        f = np.zeros((K.shape[1], coefficients.shape[2]))
-        for kernel, part in zip(K, coefficients):
-            f += kernel @ part
-        return f.reshape(K.shape[1], *self.problem.shape[1:]) + self.bias
+        f = np.zeros((K.shape[1], int(np.prod(self.problem.shape[1:], dtype=int))))
+        for m, kernel in enumerate(K):  # never coefficients of all kernels
+            part = self.certificate.expansion_of(slice(m, m + 1))
+            f += kernel @ part.reshape(n, -1)
+        return self._biased(f)
+
+    def _at(self, fitted: Any, X_new: Any) -> Array:
+        """Predictions at new points, from fitted kernels."""
+        grams, found = self.problem.grams, self.certificate
+        known = (getattr(fitted, "M", 0), getattr(fitted, "n", 0))
+        if known != (grams.M, grams.n) or not hasattr(fitted, "cross_sums"):
+            raise ValueError(
+                f"with X_new give the {grams.M} fitted kernels on the {grams.n} "
+                "training points, such as gaussians([1, 3]).fit(X)"
+            )
+        if found.weights is None:
+            pieces = [self.decision(K) for K in fitted.cross_blocks(X_new)]
+            return np.concatenate(pieces)
+        alpha = found.alpha.reshape(grams.n, -1)
+        sums = fitted.cross_sums(X_new, np.asarray(found.weights))
+        return self._biased(np.concatenate([K @ alpha for K in sums]))
+
+    def _biased(self, f: Array) -> Array:
+        """Predictions (n_test, k) in their shape, with the bias."""
+        return f.reshape(len(f), *self.problem.shape[1:]) + self.bias
 
     @cached_property
     def features(self) -> Array:

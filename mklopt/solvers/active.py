@@ -70,7 +70,7 @@ def promised(problem: Problem) -> float:
 @solver(
     "active",
     needs={"simplex or sums or orthant"},
-    losses={"quadratic", "twice_differentiable"},
+    losses={"quadratic", "twice_differentiable", "features"},
     accuracy=promised,
     reference="chapelle2008",
     guarantee="the problem of the working set is the whole problem at the end",
@@ -181,7 +181,7 @@ def opening(problem: Problem, machine: Machine) -> Array:
         alpha = machine.solve(np.full(M, size), K=size * K)
         if not orthant:
             break
-        times = resized(problem, float(alpha @ (machine.K @ alpha)), size * M)
+        times = resized(problem, float(np.sum(alpha * (machine.K @ alpha))), size * M)
         size *= times
         if 1 / SIZE_FACTOR < times < SIZE_FACTOR or machine.work > 1:
             break
@@ -201,9 +201,9 @@ def first_size(problem: Problem, K: Any) -> float:
     ‖α‖_K² = M.
     """
     slope = problem.loss.gradient(np.zeros(problem.shape), problem.y)
-    a = problem.feasible(-problem.costs * slope)
+    a = problem.feasible(-problem.spread_costs * slope)
     Ka = K @ a
-    length = np.sqrt(max(float(a @ Ka), 1e-300) / problem.grams.M)
+    length = np.sqrt(max(float(np.sum(a * Ka)), 1e-300) / problem.grams.M)
     return GOOD_PREDICTION * float(length) / max(float(np.mean(np.abs(Ka))), 1e-300)
 
 

@@ -39,7 +39,7 @@ SHARPNESS = 1e-3  # the first gap of the SVM solver, relative to the gap there
 @solver(
     "analytic",
     needs={"reweighted"},
-    losses={"machine", "twice_differentiable"},
+    losses={"machine", "twice_differentiable", "features"},
     reference="kloft2011",
     guarantee="the objective never rises; limit points are optimal for p > 1",
 )

@@ -103,7 +103,7 @@ class Solver:
     needs : frozenset of str
         The formulation must state all these traits; "a or b": one of the two.
     losses : frozenset of str
-        Names of losses, or kinds as in `Loss.kinds`.
+        Names of losses, or kinds as in `Problem.kinds`.
     bias : frozenset of bool
         Whether it solves problems with a bias, without, or both.
     accuracy : float or function
@@ -150,7 +150,7 @@ class Solver:
             name = problem.formulation.name
             wanted = " and ".join(map(_in_words, missing))
             return f"{name} does not state {wanted}"
-        if not problem.loss.kinds(problem.y) & self.losses:
+        if not problem.kinds & self.losses:
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
             return "it needs bias=True" if True in self.bias else "it needs bias=False"
@@ -216,7 +216,7 @@ def solver(
         Traits that the formulation must state (`formulations/base.py` has the table);
         "a or b": one of the two.
     losses : set of str, optional
-        Names of losses, or kinds as in `Loss.kinds`. Default: a quadratic dual.
+        Names of losses, or kinds as in `Problem.kinds`. Default: a quadratic dual.
     bias : set of bool, optional
         Whether it takes problems with a bias, without, or both (the default).
     accuracy : float or function

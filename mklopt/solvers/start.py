@@ -101,8 +101,9 @@ def first_coefficients(problem: Problem, start: Any) -> tuple[Array, Array, Any]
     at = Start.of(problem, start)
     if at.dual is None:
         raise ValueError("start: give the dual with the weights, (weights, dual)")
-    if at.certificate is not None:
-        return at.certificate.expansion, at.dual, at.bias
+    found = at.certificate
+    if found is not None and (found.features is None or found.weights is not None):
+        return found.expansion, at.dual, at.bias
     return np.multiply.outer(at.weights, at.dual), at.dual, at.bias
 
 

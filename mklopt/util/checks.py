@@ -27,7 +27,8 @@ def short(value: Any) -> str:
 
 def too_large(value: Any) -> bool:
     """Whether a number is finite and beyond float64, as 10**400 is."""
-    return bool(FLOAT_MAX < abs(value) < math.inf)
+    with np.errstate(over="ignore"):  # float32 makes ∞ of what it is compared with
+        return bool(FLOAT_MAX < abs(value) < math.inf)
 
 
 def check_choice(value: Any, name: str, known: Iterable[Any]) -> Any:

@@ -28,6 +28,7 @@ Reference: Crammer and Singer (2001), section 5 for the block; the rest derived 
 
 import numpy as np
 
+from ...formulations.losses.class_terms import ascent
 from ...problem import Problem
 from ...util.compiled import compiled, read_only
 from .linear import bordered
@@ -225,35 +226,6 @@ def _gains(K, S, mass, gain):
         gain[i] = t * (most - K[i, i] * t)
         best = max(best, gain[i])
     return gap, best
-
-
-@compiled()
-def ascent(a, s, m, d):
-    """d = argmax ⟨s, d⟩ − ½a‖d‖² over d ≥ −m, Σd = 0: max((s − τ)/a, −m).
-
-    τ rises from round to round as classes drop out, at most k times. d is the change
-    of the masses, because a mass may be millions of times larger than its change.
-    """
-    k, first = len(s), np.argmax(s)
-    count, tau = k + 1, -np.inf
-    while True:
-        total, number = 0.0, 0
-        for j in range(k):
-            if s[j] - tau > -a * m[j]:
-                total += s[j] - s[first]
-                number += 1
-            else:
-                total -= a * m[j]
-        if number >= count or number == 0:  # no class has dropped out: τ is exact
-            break
-        count, tau = number, s[first] + total / number
-    left = 0.0
-    for j in range(k):
-        d[j] = -m[j]
-        if s[j] - tau > -a * m[j]:
-            d[j] = max((s[j] - tau) / max(a, 1e-300), -m[j])
-        left += d[j]
-    d[first] -= left  # rounding; if a = 0, the whole mass
 
 
 @compiled()

@@ -20,13 +20,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...formulations.losses.base import Quadratic as Form
+from ...formulations.norms import FLAT_SLOPE, MAX_EVALUATIONS, line_minimum
 from ...problem import Problem
 from ...util.compiled import compiled
 
 Array = np.ndarray
 FIRST_SIGMA = 0.3
-MAX_EVALUATIONS = 60  # of a search on a line
-FLAT_SLOPE = 1e-3  # a line search ends at this part of the first slope
 ON_BOUND = 1e-12  # α this near to a bound is there; relative to high − low
 BALANCED = 1e-15  # Σα relative to Σ(high − low): as exact as floats
 
@@ -160,7 +159,7 @@ class Smooth:
             slope, curve = self.slopes(g, dg, t)
             return along + t * bend + slope, bend + curve
 
-        return _newton_on_line(slopes)
+        return line_minimum(slopes)
 
     def slopes(self, g: Array, dg: Array, t: float) -> tuple[float, float]:
         """The slope of E(g + t dg) in t, and its curvature."""
@@ -203,21 +202,6 @@ def terms_of(problem: Problem) -> Any:
 
 
 # ---- searches on a line --------------------------------------------------------------
-
-
-def _newton_on_line(slopes: Any) -> float:
-    """Where an increasing slope that is negative at 0 nearly vanishes, t > 0."""
-    first = abs(slopes(0.0)[0])
-    low, high, t = 0.0, np.inf, 1.0
-    for _ in range(MAX_EVALUATIONS):
-        slope, curve = slopes(t)
-        if abs(slope) <= FLAT_SLOPE * first:
-            break
-        low, high = (t, high) if slope < 0 else (low, t)
-        t = t - slope / max(curve, 1e-300)
-        if not low < t < high:
-            t = 0.5 * (low + high) if high < np.inf else 2 * low + 1
-    return t
 
 
 def _root(slopes: Any, tiny: float) -> float:

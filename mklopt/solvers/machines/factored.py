@@ -59,6 +59,9 @@ class Combined:
 class FactoredMachine(Machine):
     """The inner solver in feature space, for losses with one output."""
 
+    sums_type: Any = Gram
+    newton_type: Any = FeatureNewton
+    terms_of: Any = staticmethod(terms_of)
     _at: Point | None = None
     _newton: FeatureNewton | None = None
     _gram: Gram | None = None
@@ -86,7 +89,7 @@ class FactoredMachine(Machine):
         else:
             h = self.problem.grams.subset(self._used).fold(self.alpha)
             at = self._last_point(newton)
-            at = newton.warm(self.alpha, newton.root * h, at, self.tol)
+            at = newton.warm(self.alpha, _scaled(newton.root, h), at, self.tol)
         self._at, self._newton = at, newton
         self.products += newton.products
         self.rows = newton.gram.rows
@@ -99,21 +102,21 @@ class FactoredMachine(Machine):
         """The last point, with the same feature weights at the new θ."""
         last, before = self._at, self._newton
         assert last is not None and before is not None
-        w = np.zeros(newton.panel.F.shape[1])
-        w[before.panel.places] = before.root * last.x
+        w = np.zeros((newton.panel.F.shape[1], *last.x.shape[1:]))
+        w[before.panel.places] = _scaled(before.root, last.x)
         with np.errstate(divide="ignore", invalid="ignore"):
-            x = w[newton.panel.places] / newton.root
+            x = (w[newton.panel.places].T / newton.root).T
         left = np.setdiff1d(before.panel.places, newton.panel.places)
         kept = np.all(np.isfinite(x)) and not np.any(w[left])
         return replace(last, x=x if kept else np.zeros(0))
 
     @property
     def features(self) -> Array:
-        """(R,): the feature weights w of the last solution."""
+        """(R,) or (R, k): the feature weights w of the last solution."""
         assert self._at is not None and self._newton is not None, "solve first"
         grams = self.problem.grams
-        w = np.zeros(int(np.sum(grams.ranks)))
-        w[np.isin(grams.owner, self._used)] = self._newton.root * self._at.x
+        w = np.zeros((int(np.sum(grams.ranks)), *self._at.x.shape[1:]))
+        w[np.isin(grams.owner, self._used)] = _scaled(self._newton.root, self._at.x)
         return w
 
     def primal_point(self) -> dict[str, Array]:
@@ -133,11 +136,12 @@ class FactoredMachine(Machine):
         grams = self.problem.grams.subset(self._used)
         panel, old = grams.panel(), self._gram
         if old is None or not np.array_equal(panel.places, old.panel.places):
-            self._gram = Gram(panel)
+            self._gram = self.sums_type(panel)
         root = np.sqrt(theta[self._used])[grams.owner]
-        terms, bias = terms_of(self.problem), self.problem.bias
+        terms, bias = self.terms_of(self.problem), self.problem.bias
         assert self._gram is not None
-        return FeatureNewton(panel, root, terms, bias, self._gram)
+        found = self.newton_type(panel, root, terms, bias, self._gram)
+        return found  # type: ignore[no-any-return]
 
     def adopt(self, alpha: Array, theta: Array) -> Array:
         """Continue from an α that was found in another way."""
@@ -168,7 +172,7 @@ class FactoredMachine(Machine):
         for m in which:
             part = grams.subset(np.array([m]))
             found.append(part.unfold(part.fold(self.point)))
-        return np.column_stack(found)
+        return np.stack(found, axis=-1)
 
     @property
     def curvature(self) -> Array:
@@ -240,3 +244,8 @@ class FactoredMachine(Machine):
         if self.problem.bias:
             B = B - np.outer(sums[:-1, -1] / sums[-1, -1], sums[:-1, -1])
         return B
+
+
+def _scaled(root: Array, x: Array) -> Array:
+    """diag(root) x, for x of shape (R,) or (R, k)."""
+    return (root * x.T).T

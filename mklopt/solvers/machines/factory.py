@@ -3,6 +3,7 @@
 from ...problem import Problem
 from .crammer import CrammerMachine
 from .factored import FactoredMachine
+from .factored_classes import FactoredClasses
 from .machine import Array, Machine
 from .smooth import SmoothMachine
 from .svm import SVMMachine
@@ -30,6 +31,8 @@ def machine_for(
         is twice differentiable is solved by Newton's method, whose factorization also
         gives the Hessian.
     """
+    if "features" in problem.kinds:
+        return FactoredClasses(problem, alpha, sharpness)
     kind = dual_machine(problem)
     if problem.loss.twice_differentiable and (second_order or kind is None):
         kind = SmoothMachine

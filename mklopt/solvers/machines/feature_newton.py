@@ -309,7 +309,7 @@ class FeatureNewton:
             self.look(some, d, x, folded)
             if inner > 0 and not terms.curved and self.solved(terms, alpha, kinks):
                 terms.alpha = alpha
-                terms.sigma *= _next_sigma(inner)
+                terms.sigma *= next_sigma(inner)
                 inner = 0
                 continue
             dx, db = self.direction()
@@ -369,6 +369,6 @@ class FeatureNewton:
         return system, border, total
 
 
-def _next_sigma(steps: int) -> float:
+def next_sigma(steps: int) -> float:
     """The factor of σ, by the Newton steps that the last proximal step has taken."""
     return LONGER if steps <= FEW_STEPS else SHORTER if steps >= MANY_STEPS else 1.0

@@ -14,6 +14,11 @@ x = (v − a)₊/c
 K_mα/scale at all points, and ‖α/scale‖²_{K_m}. So shrinking costs O(M), a prediction
 O(Mk), and a subgradient with k' entries adds k' multiples of one row of each kernel.
 
+Blocks. The samples of an epoch are known when it begins. Kernels that are not in memory
+are read for blocks of them (grams/rows.py): steps use K_mα at the samples of the block;
+after it all changes of α are added to K_mα at all points, one product for each kernel.
+The iterates are the same but for rounding.
+
 Averages. The w_t of an epoch differ in M factors, and in one sample per step. So their
 sum is S_mB − D, where S_m is the sum of the factors, B the coefficients at the end, and
 D the sum of all changes of B, each times the S_m at its time. This is exact and costs
@@ -23,7 +28,7 @@ Reference: Orabona, Jie and Caputo (2012), section 3.1; suffix averages are thos
 Rakhlin, Shamir and Sridharan (2012).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -32,6 +37,7 @@ from numba import float64, int64, types
 
 from ...certificates.certificate import dual_value, primal_value
 from ...formulations.norms import dual_exponent, norm
+from ...grams.rows import Block, BlockReader
 from ...problem import Problem
 from ...util.checks import check_choice
 from ...util.compiled import compiled
@@ -41,14 +47,13 @@ from .dual_improvement import improve as improved
 
 ITERATES = ("last", "average", "suffix")
 MULTIPLES = 2.0 ** -np.arange(8)  # of a dual candidate that are tried
-MAX_KEPT = 2**27  # numbers that may be stored in full: 1 GB
-BLOCK = 64  # rows that are read at once from a stack in another storage
+MAX_SQUARE = 2**28  # numbers of the n × n matrix that improves a dual point: 2 GB
 DEFAULT_STEPS, FEWEST_EPOCHS = 2_000_000, 5  # of a run without a number of epochs
 COUNTS = types.Array(int64, 1, "C", readonly=True)
 STACK = types.Array(float64, 3, "C", readonly=True)
 NUMBERS, TABLE, CUBE = float64[::1], float64[:, ::1], float64[:, :, ::1]
 # Places in `tally`, the numbers that steps read and write.
-SCALE, TIME, PULL, UPDATES, PAID, NOISE, SIZE = range(7)
+SCALE, TIME, PULL, UPDATES, PAID, NOISE, SIZE, CLEARED = range(8)
 
 
 class Samples(NamedTuple):
@@ -75,7 +80,7 @@ class State(NamedTuple):
     """The state of a run; every step writes into it."""
 
     B: Array  # (n, k): α/scale
-    F: Array  # (M, k, n): K_mα/scale
+    F: Array  # (M, k, n): K_mα/scale; in steps at the samples of a block alone
     quad: Array  # ‖α/scale‖²_{K_m}
     omega: Array  # scale·θ
     S: Array  # see Averages above
@@ -118,8 +123,11 @@ def _steps(pointwise: Any) -> Callable:
     return compiled(types.void(*taken))(_make_steps)
 
 
-def _make_steps(rows, place, order, samples, loss, parameter, rule, state):
-    """A step at each sample of `order`; rows[:, place] are the rows of these samples.
+def _make_steps(K, place, order, samples, loss, parameter, rule, state):
+    """A step at each sample of `order`.
+
+    `place` has the places of these samples in the kernels K and in F: both are of the
+    samples of a block.
 
     In stage 1 it is α ← α − ηz/q. In stage 2 ε = 1/(λt + s_t), with s_t as in
     Algorithm 2; s_t is 0 for R = ∞.
@@ -131,11 +139,11 @@ def _make_steps(rows, place, order, samples, loss, parameter, rule, state):
     f, g = np.empty(k), np.empty(k)
     size = tally[SIZE]
     for step in range(len(order)):
-        i, place_of_i = order[step], place[step]
+        i, here = order[step], place[step]
         for j in range(k):
             f[j] = 0.0
             for m in range(M):
-                f[j] += omega[m] * F[m, j, i]
+                f[j] += omega[m] * F[m, j, here]
         value = loss(f, y[i], parameter, g)
         square = 0.0
         for j in range(k):
@@ -161,6 +169,7 @@ def _make_steps(rows, place, order, samples, loss, parameter, rule, state):
             F[:] = 0.0
             quad[:] = 0.0
             shrink = 1.0
+            tally[CLEARED] = 1.0
         tally[SCALE] *= shrink
         for j in range(k):
             if g[j] != 0:
@@ -168,8 +177,8 @@ def _make_steps(rows, place, order, samples, loss, parameter, rule, state):
                 B[i, j] += delta
                 for m in range(M):
                     D[m, i, j] += delta * S[m]
-                    quad[m] += delta * (2 * F[m, j, i] + delta * diag[i, m])
-                    row, image = rows[m, place_of_i], F[m, j]
+                    quad[m] += delta * (2 * F[m, j, here] + delta * diag[i, m])
+                    row, image = K[m, here], F[m, j]
                     for r in range(n):
                         image[r] += delta * row[r]
         if square > 0:
@@ -242,11 +251,11 @@ class Descent:
         roots = [norm(size, self.q) for size in np.sqrt(np.maximum(diag, 0.0))]
         y, cost = np.array(problem.y, float), np.array(n * self.lam * problem.costs)
         self.samples = Samples(y, cost, np.array(roots), diag)
-        self.rows = kept_rows(problem.grams)
+        self.reader = BlockReader(problem.grams)
         self.B, self.F = np.zeros((n, k)), np.zeros((M, k, n))
         self.quad, self.omega, self.S = np.zeros((3, M))
-        self.D, self.tally, self.epochs = np.zeros((M, n, k)), np.zeros(7), 0
-        self.tally[SCALE] = 1.0
+        self.D, self.tally, self.epochs = np.zeros((M, n, k)), np.zeros(8), 0
+        self.tally[SCALE], self.updates = 1.0, 0.0  # of the last epoch
         self.begin()
         if start is not None:
             self._from(start)
@@ -271,20 +280,32 @@ class Descent:
 
     def epoch(self, eta: float = 0.0, R: float = np.inf) -> None:
         """n steps: of stage 1 if eta > 0, else of stage 2 in the ball of radius R."""
-        n, before = len(self.B), self.tally[UPDATES]
+        n, before = len(self.B), float(self.tally[UPDATES])
         iid = self.sampling == "iid"
         order = self.rng.integers(n, size=n) if iid else self.rng.permutation(n)
-        loss, parameter = self.problem.loss.pointwise()
-        rule, state = self._rule(float(R), float(eta)), self._state
-        steps = _steps(loss.nopython_signatures[0])
-        for rows, place, some in self._blocks(order):
-            steps(rows, place, some, self.samples, loss, parameter, rule, state)
-        _settle(rule, state)
-        if self.rows is not None:
-            self.problem.grams.count_rows(self.tally[UPDATES] - before)
+        rule = self._rule(float(R), float(eta))
+        for block in self.reader.blocks(order):
+            self._steps_in(block, rule)
+        _settle(rule, self._state)
+        self.updates = float(self.tally[UPDATES]) - before
+        if self.reader.whole is not None:
+            self.problem.grams.count_rows(self.updates)
         self.epochs, self.stage = self.epochs + 1, self.stage + 1
         if self.stage & (self.stage - 1) == 0:  # the suffix begins at 1, 2, 4, 8, …
             self.marks = [self.marks[1], self._sums()]
+
+    def _steps_in(self, block: Block, rule: Rule) -> None:
+        """The steps of a block: with F at its samples, then at all others at once."""
+        loss, parameter = self.problem.loss.pointwise()
+        given = (block.order, self.samples, loss, parameter, rule)
+        state, before = self._state, self.B[block.numbers]
+        part = state._replace(F=self.reader.part(block, self.F))
+        _steps(loss.nopython_signatures[0])(block.inner, block.place, *given, part)
+        if part.F is self.F:
+            return
+        if self.tally[CLEARED]:  # α was multiplied by 0 on the way
+            self.F[:], before[:], self.tally[CLEARED] = 0.0, 0.0, 0.0
+        self.reader.add(block, (self.B[block.numbers] - before).T, self.F)
 
     def _rule(self, R: float = np.inf, eta: float = 0.0) -> Rule:
         return Rule(self.q, self.a, self.c, self.lam, R, eta)
@@ -292,16 +313,6 @@ class Descent:
     @property
     def _state(self) -> State:
         return State(*(getattr(self, name) for name in State._fields))
-
-    def _blocks(self, order: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Rows of all kernels, the place of each sample in them, and the samples."""
-        if self.rows is not None:
-            yield self.rows, order, order
-            return
-        for first in range(0, len(order), BLOCK):
-            some = order[first : first + BLOCK]
-            rows = np.ascontiguousarray(self.problem.grams.rows(some), dtype=float)
-            yield rows, np.arange(len(some)), some
 
     # ---- candidates -----------------------------------------------------------------
 
@@ -371,13 +382,18 @@ class Descent:
         return max(dual_value(self.problem, s * alpha, s * v) for s in MULTIPLES)
 
     def dual_point(self) -> Array:
-        """The dual candidate, improved if there is a function for this."""
+        """The dual candidate, improved if there is a function for this.
+
+        Not for so many samples that an n × n matrix would take too much memory.
+        """
         alpha = self.dual()
-        return self.improve(self.problem, alpha, self.omega) if self.improve else alpha
+        if self.improve is None or len(alpha) ** 2 > MAX_SQUARE:
+            return alpha
+        return self.improve(self.problem, alpha, self.omega)
 
     def iterate(self) -> Iterate:
         """A candidate. It is computed only if it is certified."""
-        info = {"rounds": self.epochs}
+        info = {"rounds": self.epochs, "updates": self.updates}
         primal = partial(self.coefficients, self.which)
         return Iterate(self.dual_point, coefficients=primal, info=info)
 
@@ -405,14 +421,3 @@ def follow_the_leader(
     for _ in whole:
         run.epoch()
         yield run.iterate()
-
-
-def kept_rows(grams: Any) -> Array | None:
-    """(M, n, n) in float64, or None if rows have to be read in blocks.
-
-    Packed triangles and factors are stored in full if they are small enough.
-    """
-    small = grams.M * grams.n**2 <= MAX_KEPT and grams.storage in ("packed", "factors")
-    if grams.storage != "full" and not small:
-        return None
-    return grams.full().dense() if grams.dtype == float else None

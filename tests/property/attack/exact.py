@@ -25,6 +25,7 @@ from mpmath import mp, mpf
 
 PRECISION = 320  # bits, about 96 digits
 SLACK = mpf(10) ** -60
+ROUNDED = Fraction(1, 10**80)
 HUGE = 10**20  # above this exponent a norm is enclosed, not computed
 INF = math.inf
 mp.prec = PRECISION
@@ -78,10 +79,19 @@ def matrix(K: Any) -> list[list[Fraction]]:
 
 
 class Kernels:
-    """Symmetric matrices K_m + δ_m I of rational numbers."""
+    """Symmetric matrices K_m + δ_m I of rational numbers.
 
-    def __init__(self, matrices: list[list[list[Fraction]]], shift: Sequence[float]):
-        self.M, self.n = len(matrices), len(matrices[0])
+    Of kernels that are rounded to PRECISION bits, `rounded`, a quadratic form may be
+    negative by as little.
+    """
+
+    def __init__(
+        self,
+        matrices: list[list[list[Fraction]]],
+        shift: Sequence[float],
+        rounded: bool = False,
+    ):
+        self.M, self.n, self.rounded = len(matrices), len(matrices[0]), rounded
         self.parts = [self._integers(K, rational(d)) for K, d in zip(matrices, shift)]
 
     def _integers(self, K: list, delta: Fraction) -> tuple[Array, Fraction]:
@@ -98,6 +108,10 @@ class Kernels:
         (K, unit), (whole, scale) = self.parts[m], block
         product = K @ whole
         square = Fraction(int(np.sum(whole * product))) * unit * scale * scale
+        if square < 0 and self.rounded:
+            size = np.abs(whole).sum() ** 2 * max(K[i, i] for i in range(self.n))
+            if -square <= ROUNDED * size * unit * scale * scale:
+                square = Fraction(0)
         if square < 0:
             raise Indefinite(f"kernel {m} has a negative quadratic form")
         factor = unit * scale
@@ -106,18 +120,22 @@ class Kernels:
         return out, square
 
     def definite(self, m: int) -> bool:
-        """Whether kernel m is positive semi-definite: LDLᵀ in rationals."""
-        K, _ = self.parts[m]
-        A = [[Fraction(int(x)) for x in row] for row in K]
+        """Whether kernel m is positive semi-definite: elimination in integers.
+
+        Bareiss: pivots are minors, and every division is exact.
+        """
+        A = [[int(x) for x in row] for row in self.parts[m][0]]
+        before = 1
         for i in range(self.n):
-            if A[i][i] < 0 or (A[i][i] == 0 and any(A[i][i + 1 :])):
+            pivot = A[i][i]
+            if pivot < 0 or (pivot == 0 and any(A[i][i + 1 :])):
                 return False
-            if A[i][i] == 0:
+            if pivot == 0:
                 continue
             for j in range(i + 1, self.n):
-                ratio = A[j][i] / A[i][i]
-                for k in range(i + 1, self.n):
-                    A[j][k] -= ratio * A[i][k]
+                for k in range(j, self.n):
+                    A[j][k] = (pivot * A[j][k] - A[i][j] * A[i][k]) // before
+            before = pivot
         return True
 
 
@@ -152,6 +170,21 @@ class Exact:
         for m, block in enumerate(blocks):
             Kb, square = self.kernels.apply(m, block)
             f = Kb if f is None else f + Kb
+            u.append(mpmath.sqrt(real(square)))
+        return self.primal_at(f + _bias(b, self.classes), u)
+
+    def primal_of_features(
+        self, factors: list[Array], parts: list[tuple[Array, Fraction]], b: Any = 0
+    ) -> Pair:
+        """P at feature weights w_m: f = Σ_m L_m w_m + b, and u_m = ‖w_m‖."""
+        f, u = None, []
+        for L, (whole, scale) in zip(factors, parts):
+            left, unit = dyadic(L)
+            product = left @ whole
+            image = np.empty(product.shape, object)
+            image.ravel()[:] = [int(x) * unit * scale for x in product.ravel()]
+            f = image if f is None else f + image
+            square = Fraction(int(np.sum(whole * whole))) * scale * scale
             u.append(mpmath.sqrt(real(square)))
         return self.primal_at(f + _bias(b, self.classes), u)
 

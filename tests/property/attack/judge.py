@@ -8,6 +8,7 @@ What is wrong has a kind:
     unproved upper   the primal point of the enclosure does not show its upper bound
     infeasible       the dual point of the enclosure is not feasible as real numbers
     stored           the stack holds other kernels than those it was given
+    false proof      kernels are said to be proved, and are not positive semi-definite
     weak duality     mklopt itself found lower > upper, for kernels that are PSD
     raw exception    anything but a ValueError that mklopt raises itself, one sentence
     refused          a valid problem that was built is refused with such a ValueError
@@ -43,6 +44,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from mpmath import mpf
@@ -51,22 +53,30 @@ from tests.property.attack.exact import (
     MULTI,
     Exact,
     Indefinite,
+    Kernels,
     dyadic,
     rational,
 )
-from tests.property.attack.problems import Case, draw, plain
+from tests.property.attack.points import SQUARES
+from tests.property.attack.problems import FACTORED, Case, draw, plain
 
 LIMIT = 2.0  # seconds, the time limit of a run
 MAX_CPU = 4.0  # CPU seconds: twice that
+SMALL = 12  # samples: then proofs of positive semi-definiteness are judged
+CENTRED = 1e-9  # relative: entries from sums over a matrix, in two orders
 GIVE_UP = 15.0  # CPU seconds after which a run is stopped from outside
 GAP_ROOM = (1e-6, 1e-15)  # relative and absolute room of "gap ≤ tol"
 POINT_ROOM = (1e-6, 1e-12)  # the same for two certificates of one point
+ZERO = Fraction(0)
+SHORT = Fraction(3, 8)  # the shorter part of a golden section, nearly
+SECTIONS = 100  # (5/8)^100 = 4e-21
 PACKAGE = ("mklopt", "formulations", "reference")
 ROOT = Path(__file__).resolve().parents[3]
 EXPECTED = ("Solution may be inaccurate", "Converting A to a CSC")
 MUST_NOT = (  # what the bar of `make test-all` forbids
     *("false lower", "false upper", "unproved lower", "unproved upper"),
-    *("infeasible", "stored", "weak duality", "raw exception", "refused"),
+    *("infeasible", "stored", "false proof", "weak duality", "raw exception"),
+    "refused",
     *("time", "converged", "nan", "own file"),
 )
 REPORTED = ("derived", "point", "warning", "failed")
@@ -85,6 +95,7 @@ class Record:
     status: str = ""
     seconds: float = 0.0
     bounds: int = 0  # pairs of bounds that were judged
+    solved: Any = None  # with low-rank kernels; the exact ones come later
 
     def add(self, kind: str, detail: str) -> None:
         """Note something wrong."""
@@ -110,12 +121,24 @@ def stopped_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
+@contextmanager
+def spaces(case: Case) -> Iterator[None]:
+    """Factors of any size stay in feature space, as they do with many samples."""
+    from mklopt.grams import stack
+
+    least = 0 if case.in_feature_space else 10**9
+    share = mock.patch.object(stack, "FEATURE_SHARE", 0)  # of any number of columns
+    with mock.patch.object(stack, "FEATURE_SAMPLES", least), share:
+        yield
+
+
 def judge(case: Case) -> Record:
     """Run a case and judge everything it says."""
     record = Record(case)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as told, spaces(case):
         warnings.simplefilter("always")
-        _run(case, record)
+        with tempfile.TemporaryDirectory() as case.folder:
+            _run(case, record)
     for text in sorted({_warning(w) for w in told}):
         if not any(known in text for known in EXPECTED):
             record.add("warning", text)
@@ -147,6 +170,8 @@ def _run(case: Case, record: Record) -> None:
         record.status = "exception"
         return
     record.seconds = time.process_time() - begun
+    if record.solved is not None:
+        _judge_exact(case, record.solved, record)
     _judge_bounds(case, results, record)
 
 
@@ -219,9 +244,10 @@ def _status(result: Any, lower: float, upper: float, tol: float, record: Record)
 def _point(result: Any, record: Record) -> None:
     import mklopt
 
-    if getattr(result, "point", "weights") != "weights":
-        return
-    again = mklopt.certify(result.problem, dual=result.dual, weights=result.weights)
+    point: dict[str, Any] = {"weights": result.weights}
+    if result.point != "weights":
+        point = {result.point: getattr(result.certificate, result.point)}
+    again = mklopt.certify(result.problem, dual=result.dual, **point)
     most = result.relative_gap * (1 + POINT_ROOM[0]) + POINT_ROOM[1]
     if not again.relative_gap <= most:
         gaps = f"{again.relative_gap:.1e} instead of {result.relative_gap:.1e}"
@@ -238,6 +264,8 @@ def _certify(case: Case, problem: Any, record: Record, attempt: int) -> list:
         good = mklopt.solve(problem, tol=1e-3, time_limit=0.3).certificate
         candidates += _disturbed(rng, good)
     out = []
+    if case.seed_of_run % 5 == 0:
+        out += _weights_alone(rng, problem)
     for candidate in candidates:
         found = mklopt.certify(problem, **candidate)
         str(found), found.assumptions
@@ -246,11 +274,28 @@ def _certify(case: Case, problem: Any, record: Record, attempt: int) -> list:
     return out
 
 
+def _weights_alone(rng: np.random.Generator, problem: Any) -> list[tuple[Any, Any]]:
+    """α is that of the SVM at the weights, as in the conformance kit."""
+    from mklopt.judge.exam.answer import Candidate
+    from mklopt.judge.exam.case import NOT_CERTIFIED, certified
+
+    weights = np.abs(_garbage(rng, (problem.grams.M,)))
+    if problem.loss.quadratic(problem.y, problem.costs) is None:
+        return []
+    try:
+        return [(certified(problem, Candidate(None, weights)), problem)]
+    except NOT_CERTIFIED:
+        return []
+
+
 def _nobody(rng: np.random.Generator, case: Case, problem: Any) -> dict[str, Any]:
     """Numbers of any size, sparse, infeasible, zero."""
-    M = problem.grams.M
+    M, grams = problem.grams.M, problem.grams
     alpha = _garbage(rng, problem.shape) * (1 if rng.random() < 0.5 else _C(case))
     alpha = np.where(np.isfinite(alpha), alpha, 1.0)
+    if case.storage in FACTORED and rng.random() < 0.4:
+        shape = (int(np.sum(grams.ranks)), *problem.shape[1:])
+        return {"dual": alpha, "features": _garbage(rng, shape)}
     if rng.random() < 0.5:
         return {"dual": alpha, "weights": np.abs(_garbage(rng, (M,)))}
     return {"dual": alpha, "coefficients": _garbage(rng, (M, *problem.shape))}
@@ -260,6 +305,8 @@ def _disturbed(rng: np.random.Generator, good: Any) -> list[dict[str, Any]]:
     """α/t with t·θ for a power of two t, far out; and α with a last digit changed."""
     t = 2.0 ** int(rng.integers(0, 1000))
     noise = 1 + 2.0**-52 * rng.integers(-3, 4, size=good.alpha.shape)
+    if good.features is not None:
+        return [{"dual": good.alpha * noise, "features": good.features}]
     out: list[dict[str, Any]] = [
         {"dual": good.alpha * noise, "coefficients": good.expansion}
     ]
@@ -328,7 +375,9 @@ def _proof_file(case: Case, result: Any, path: str, record: Record) -> None:
     from mklopt.certificates.portable import save_certificate
 
     found = result.certificate
-    point = {"weights": found.weights, "coefficients": found.coefficients}
+    names = ("features", "weights", "coefficients")
+    name = next(name for name in names if getattr(found, name) is not None)
+    point: dict[str, Any] = {name: getattr(found, name)}
     again = mklopt.certify(case.build(), dual=found.alpha, **point)
     try:
         save_certificate(again, path)
@@ -342,7 +391,22 @@ def _proof_file(case: Case, result: Any, path: str, record: Record) -> None:
         record.add("own file", str(reason)[:200])
 
 
-ACTIONS = {"solve": _solve, "certify": _certify, "path": _path, "save": _save}
+def _exact(case: Case, problem: Any, record: Record, attempt: int) -> list:
+    """A solution with low-rank features, and what it is worth for exact kernels."""
+    import mklopt
+
+    result = mklopt.solve(problem, tol=case.tol, time_limit=LIMIT)
+    record.solved = result
+    return [*_of_result(result, record, attempt)]
+
+
+ACTIONS = {
+    "solve": _solve,
+    "certify": _certify,
+    "path": _path,
+    "save": _save,
+    "exact": _exact,
+}
 
 
 def _exception(record: Record, error: Exception, where: str) -> None:
@@ -376,6 +440,9 @@ def _place(filename: str) -> str:
 
 def stored_kernels(case: Case, problem: Any, record: Record) -> None:
     """Whether the stack holds what it was given."""
+    if case.recipe is not None:
+        _family_kernels(case, problem, record)
+        return
     if case.storage == "factors":
         same = all(map(np.array_equal, problem.grams.factors, case.arrays))
     elif case.storage == "lazy":
@@ -387,6 +454,24 @@ def stored_kernels(case: Case, problem: Any, record: Record) -> None:
         same = all(map(np.array_equal, got, means))
     if not same:
         record.add("stored", "kernels differ from those given")
+
+
+def _family_kernels(case: Case, problem: Any, record: Record) -> None:
+    """Entries are those of the family, and the same whether streamed or stored.
+
+    To the last bit, if normalizations need no sums over the whole matrix.
+    """
+    assert case.recipe is not None
+    if case.storage == "low rank":
+        return
+    entries = [problem.grams.kernel(m) for m in range(case.M)]
+    if told := case.recipe.far_off(entries):
+        record.add("stored", told)
+    stored = [*map(case.recipe.fitted().grams().kernel, range(case.M))]
+    room = 0.0 if set(case.recipe.normalize) <= SQUARES else CENTRED
+    far = [np.max(np.abs(A - B)) > room * np.max(B) for A, B in zip(entries, stored)]
+    if any(far):
+        record.add("stored", "entries differ from those of fitted.grams()")
 
 
 def _judge_bounds(case: Case, found: list, record: Record) -> None:
@@ -416,9 +501,12 @@ def _second(case: Case, found: list, record: Record) -> None:
 
 def _judge_group(case: Case, group: list, record: Record) -> None:
     problem = group[0][1]
-    evaluator = case.exact(group[0][0].shift)
+    evaluator = case.exact(problem.grams, group[0][0].shift)
     evaluator.C = [rational(c) for c in problem.costs]
     _same_costs(case, problem, record)
+    proved = problem.grams.proof and case.storage not in FACTORED
+    if proved and case.n <= SMALL and _indefinite(case, evaluator):
+        record.add("false proof", f"by {problem.grams.proof}")
     try:
         _against_points(group, evaluator, record)
     except Indefinite as error:
@@ -443,21 +531,39 @@ def _against_points(group: list, evaluator: Exact, record: Record) -> None:
         own_primal, own_dual = _own(certificate, evaluator, record)
         primal += own_primal
         dual += own_dual
+    for certificate, _ in group:
+        _refuted(certificate, primal, dual, evaluator, record)
+
+
+def _refuted(
+    bounds: Any, primal: list, dual: list, evaluator: Exact, record: Record
+) -> None:
+    """Whether a point refutes a lower or an upper bound.
+
+    Between the two points weak duality has to hold. Where kernels are assumed to be
+    positive semi-definite and are not, it need not, and nothing is said.
+    """
     lowest = min(primal, key=lambda item: item[0][1])
     highest = max(dual, key=lambda item: item[0][0])
-    for certificate, _ in group:
-        lower, upper = float(certificate.lower), float(certificate.upper)
-        record.bounds += 1
-        if math.isnan(lower) or math.isnan(upper):
-            record.add("nan", f"[{lower}, {upper}]")
-            continue
-        kind = "" if not certificate.assumptions else " (assumed)"
-        if mpf(lower) > lowest[0][1]:
-            by = _excess(mpf(lower), lowest[0][1])
-            record.add("false lower", f"{lower!r} by {by}: {lowest[1]} point{kind}")
-        if mpf(upper) < highest[0][0]:
-            by = _excess(highest[0][0], mpf(upper))
-            record.add("false upper", f"{upper!r} by {by}: {highest[1]} point{kind}")
+    lower, upper = float(bounds.lower), float(bounds.upper)
+    record.bounds += 1
+    if math.isnan(lower) or math.isnan(upper):
+        record.add("nan", f"[{lower}, {upper}]")
+        return
+    found = []
+    kind = "" if not bounds.assumptions else " (assumed)"
+    if mpf(lower) > lowest[0][1]:
+        by = _excess(mpf(lower), lowest[0][1])
+        found.append(("false lower", f"{lower!r} by {by}: {lowest[1]} point{kind}"))
+    if mpf(upper) < highest[0][0]:
+        by = _excess(highest[0][0], mpf(upper))
+        found.append(("false upper", f"{upper!r} by {by}: {highest[1]} point{kind}"))
+    if found and any("semi-definite" in text for text in bounds.assumptions):
+        kernels = evaluator.kernels
+        if not all(kernels.definite(m) for m in range(kernels.M)):
+            record.status += " (indefinite)"
+            return
+    record.wrong += found
 
 
 def _excess(larger: Any, smaller: Any) -> str:
@@ -491,8 +597,7 @@ def _own(certificate: Any, evaluator: Exact, record: Record) -> tuple[list, list
     if not np.all(np.isfinite(enclosure.alpha)):
         return primal, dual
     for t in {1.0, float(enclosure.stretch)}:
-        blocks = _blocks(certificate, enclosure, t)
-        value = evaluator.primal(blocks, _scaled_bias(certificate.bias, t))
+        value = _primal(certificate, evaluator, enclosure, t)
         primal.append((value, "own"))
         if t == enclosure.stretch and mpf(upper) < value[0]:
             by = _excess(value[0], mpf(upper))
@@ -517,6 +622,17 @@ def _in_domain(evaluator: Exact, block: Any) -> bool:
 
 def _times(block: tuple[np.ndarray, Fraction], s: float) -> tuple[np.ndarray, Fraction]:
     return block[0], block[1] * rational(s)
+
+
+def _primal(certificate: Any, evaluator: Exact, enclosure: Any, t: float) -> Any:
+    """P at t times the primal point of a certificate."""
+    bias = _scaled_bias(certificate.bias, t)
+    if certificate.features is None:
+        return evaluator.primal(_blocks(certificate, enclosure, t), bias)
+    grams = certificate.problem.grams
+    parts = np.split(certificate.features, np.cumsum(grams.ranks)[:-1])
+    scaled = [_times(dyadic(w), t) for w in parts]
+    return evaluator.primal_of_features(grams.factors, scaled, bias)
 
 
 def _blocks(certificate: Any, enclosure: Any, t: float) -> list:
@@ -558,6 +674,70 @@ def _mean(evaluator: Exact) -> Fraction:
 
 def _indefinite(case: Case, evaluator: Exact) -> bool:
     return not all(evaluator.kernels.definite(m) for m in range(case.M))
+
+
+# ---- bounds for exact kernels --------------------------------------------------------
+
+
+def _judge_exact(case: Case, result: Any, record: Record) -> None:
+    """Bounds of the problem with the kernels as functions of the points.
+
+    Good points come from a solution with stored kernels; own points: max_s D(s·α).
+    """
+    import mklopt
+
+    assert case.recipe is not None
+    fitted, problem = case.recipe.low_rank(), result.problem
+    try:
+        found = mklopt.certify_exact(fitted, result, passes=_passes(case, problem))
+        str(found), found.assumptions
+    except Exception as error:
+        _exception(record, error, "exact")
+        return
+    matrices = case.recipe.functions(fitted.entries)
+    evaluator = case.exact_with(Kernels(matrices, [0.0] * case.M, rounded=True))
+    primal = zero_points(evaluator)
+    dual: list = [(evaluator.dual(_zeros(evaluator)), "zero")]
+    near = problem.with_(grams=case.recipe.fitted().grams())
+    try:
+        good = mklopt.solve(near, tol=1e-9, time_limit=0.5).certificate
+        own = _own(good, evaluator, Record(case))
+        primal, dual = primal + own[0], dual + own[1]
+    except ValueError:  # judged where stored kernels are solved
+        pass
+    own_best = _best_multiple(evaluator, found.dual)
+    derived = any("derived operators" in text for text in found.assumptions)
+    if mpf(float(found.lower)) > own_best:
+        by = _excess(mpf(float(found.lower)), own_best)
+        kind = "derived" if derived else "unproved lower"
+        record.add(kind, f"exact kernels: {found.lower!r} by {by}")
+    dual.append(((own_best, own_best), "own"))
+    _refuted(found, primal, dual, evaluator, record)
+
+
+def _passes(case: Case, problem: Any) -> int:
+    """How often the dual point is improved; the dual has to be quadratic for it."""
+    quadratic = problem.loss.quadratic(problem.y, problem.costs) is not None
+    return case.seed_of_run % 3 if quadratic and len(problem.shape) == 1 else 0
+
+
+def _best_multiple(evaluator: Exact, alpha: np.ndarray) -> Any:
+    """max D(s·α) over 0 ≤ s ≤ 1, which is concave in s: by golden sections.
+
+    Where D is −∞ the search goes down. A point in the domain is kept.
+    """
+    block = dyadic(alpha)
+
+    def value(s: Fraction) -> Any:
+        return evaluator.dual((block[0], block[1] * s))[1]
+
+    low, high, best = Fraction(0), Fraction(1), max(value(Fraction(1)), value(ZERO))
+    for _ in range(SECTIONS):
+        a, b = low + (high - low) * SHORT, high - (high - low) * SHORT
+        at_a, at_b = value(a), value(b)
+        best = max(best, at_a, at_b)
+        low, high = (a, high) if at_b > at_a else (low, b)
+    return best
 
 
 # ---- many cases ----------------------------------------------------------------------

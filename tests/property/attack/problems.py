@@ -1,12 +1,15 @@
 """Random problems over the whole range that mklopt accepts, from (seed, index) alone.
 
 All formulations and losses with parameters of every NumPy type; kernels stored packed,
-full, in float32, as factors or computed on demand; C from denormal numbers to 1e300 and
-kernels scaled from 1e-300 to 1e300 in a share of the problems, ordinary in the rest.
+full, in float32, as factors (with and without points in feature space), in a file on
+disk, computed on demand, streamed from a family, or built from one, exactly or with
+low-rank features; C from denormal numbers to 1e300 and kernels scaled from 1e-300 to
+1e300 in a share of the problems, ordinary in the rest.
 
 Kernels are L Lᵀ with L on a dyadic grid, times a power of two: their floats are exact
 and positive semi-definite. Factors, and kernels that are not quite symmetric, have all
-digits (the latter are positive definite by far).
+digits (the latter are positive definite by far). Kernels of families are computed by
+mklopt from points (points.py): their floats are the kernels.
 
 A case knows the same problem twice, for mklopt (`build`) and for the evaluator
 (`exact`); these two share nothing but the floats drawn here.
@@ -15,6 +18,7 @@ A case knows the same problem twice, for mklopt (`build`) and for the evaluator
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -26,6 +30,7 @@ import numpy as np
 
 from tests.property.attack import exact
 from tests.property.attack.exact import Exact, Kernels
+from tests.property.attack.points import Recipe, a_recipe
 
 Array = np.ndarray
 Rng = np.random.Generator
@@ -37,7 +42,16 @@ REAL = ("squared", "eps_insensitive", "huber", "quantile")
 BINARY = ("hinge", "logistic")
 CLASSES = ("multiclass_hinge", "multinomial")
 DECLARED = ("steep_hinge", "squared_hinge")
-STORAGES = ("packed", "full", "factors", "float32", "lazy", "skew")
+STORAGES = {  # and their shares
+    "packed": 20, "full": 12, "float32": 8, "lazy": 6, "skew": 6,
+    "factors": 18, "disk": 12, "streamed": 10, "built": 4, "low rank": 4,
+}  # fmt: skip
+PROVED = {  # how often verify_psd is called first
+    "packed": 0.25, "full": 0.25, "skew": 0.25, "disk": 0.25,
+    "streamed": 0.7, "built": 0.7,
+}  # fmt: skip
+FACTORED = ("factors", "low rank")
+OF_POINTS = ("streamed", "built", "low rank")
 FLOATS = (float, np.float16, np.float32, np.float64, np.longdouble, Fraction, Decimal)
 INTEGERS = (int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint32, np.uint64)
 
@@ -249,13 +263,18 @@ class Case:
     proved: bool  # call verify_psd first
     again: bool  # solve a second time for more points
     seed_of_run: int
+    recipe: Recipe | None = field(default=None, repr=False)
+    in_feature_space: bool = False  # factors are not made into n × n matrices
+    small_memory: bool = False  # of a disk or a stream: hardly anything is kept
+    folder: str = "."  # of files on disk
 
     def __str__(self) -> str:
         return (
             f"({self.seed}, {self.index}) {self.action} {self.solver} "
             f"tol={shown(self.tol)} {self.loss[0]}({shown(self.loss[1])}) "
             f"{self.penalty[0]}({shown(self.penalty[1])}) n={self.n} M={self.M} "
-            f"{self.storage}{' verified' if self.proved else ''} "
+            f"{self.storage}{' in feature space' if self.in_feature_space else ''}"
+            f"{' verified' if self.proved else ''} "
             f"C={_brief(self.C)} bias={self.bias} {self.extreme}"
         )
 
@@ -290,6 +309,8 @@ class Case:
         return mklopt.Problem(grams, self.y, loss, penalty, self.C, self.bias)
 
     def _stack(self, mklopt: Any) -> Any:
+        if self.recipe is not None:
+            return self._of_points(mklopt, self.recipe)
         if self.storage == "factors":
             return mklopt.GramStack.from_factors(self.arrays)
         if self.storage == "lazy":
@@ -298,28 +319,54 @@ class Case:
             kernels = [_linear(a, b) for a, b in pairwise(ends)]
             return mklopt.LazyStack(X, kernels, cache="1MB")
         K = np.stack(self.arrays)
+        if self.storage == "disk":
+            return self._on_disk(mklopt, K)
         if self.storage == "float32":
             return mklopt.GramStack(K, dtype="float32")
         storage = "full" if self.storage == "full" else "packed"
         return mklopt.GramStack(K, storage=storage)
 
+    def _of_points(self, mklopt: Any, recipe: Recipe) -> Any:
+        if self.storage == "streamed":
+            cache = 0 if self.small_memory else "1MB"
+            return mklopt.LazyStack.of(recipe.fitted(), cache)
+        if self.storage == "built":
+            return recipe.fitted().grams()
+        return recipe.low_rank().grams()
+
+    def _on_disk(self, mklopt: Any, K: Array) -> Any:
+        """A stack in a file of mklopt, or in anybody's .npy."""
+        path = os.path.join(self.folder, "kernels.npy")
+        if self.seed_of_run % 2:
+            mklopt.GramStack.write(path, K)
+        else:
+            np.save(path, K)
+        return mklopt.GramStack.open(path, memory=0 if self.small_memory else "1MB")
+
     # -- for the evaluator --
 
-    def exact(self, shift: Any) -> Exact:
-        """The same problem in rationals."""
+    def exact(self, grams: Any, shift: Any) -> Exact:
+        """The same problem in rationals; of kernels from points `grams` has floats."""
+        return self.exact_with(Kernels(self.matrices(grams), shift))
+
+    def exact_with(self, kernels: Kernels) -> Exact:
+        """The same problem with these kernels."""
         C = np.broadcast_to(np.array(plain(self.C), float), (self.n,))
         y = [exact.rational(v) for v in np.asarray(self.y, float)]
         if self.loss[0] in CLASSES:
             y = [int(v) for v in y]  # type: ignore[misc]
-        kernels = Kernels(self.matrices(), shift)
         penalty = self.penalty[0], _meant(self.penalty[1])
         loss = self.loss[0], _meant(self.loss[1])
         return Exact(
             kernels, y, [exact.rational(c) for c in C], loss, penalty, self.bias
         )
 
-    def matrices(self) -> list[list[list[Fraction]]]:
+    def matrices(self, grams: Any) -> list[list[list[Fraction]]]:
         """The kernels that the stack holds."""
+        if self.storage == "low rank":
+            return [exact.gram(L) for L in grams.factors]
+        if self.recipe is not None:
+            return [exact.matrix(grams.kernel(m)) for m in range(self.M)]
         if self.storage in ("factors", "lazy"):
             return [exact.gram(L) for L in self.arrays]
         if self.storage == "float32":
@@ -422,12 +469,20 @@ def draw(seed: int, index: int) -> Case:
     elif loss in (*BINARY, *DECLARED) and rng.random() < 0.99:
         n = max(n, 2)
     extreme = pick(rng, ("", "C", "K", "C K", "y", "mixed K"), (70, 9, 9, 4, 3, 5))
-    storage = pick(rng, STORAGES, (30, 18, 22, 12, 9, 9))
+    storage = pick(rng, tuple(STORAGES), tuple(STORAGES.values()))
     if "K" in extreme and storage in ("float32", "lazy") and rng.random() < 0.8:
         storage = "packed"
-    arrays = kernels(rng, M, n, storage, extreme)
+    recipe, arrays = None, []
+    if storage in OF_POINTS:
+        n = min(n, 12)
+        calm = "" if storage == "low rank" else extreme
+        recipe = a_recipe(rng, M, n, calm, storage == "low rank")
+    else:
+        arrays = kernels(rng, M, n, storage, extreme)
     y = labels(rng, loss, n, extreme)
     action = pick(rng, ("solve", "certify", "path", "save"), (72, 20, 3, 5))
+    if storage == "low rank" and rng.random() < 0.6:
+        action = "exact"
     tol = 10.0 ** rng.uniform(-9, -2)
     return Case(
         seed=seed,
@@ -445,9 +500,12 @@ def draw(seed: int, index: int) -> Case:
         action=action,
         solver="auto" if derived or rng.random() < 0.7 else "any",
         tol=pick(rng, (float, np.float32, np.float64))(tol),
-        proved=bool(storage in ("packed", "full", "skew") and rng.random() < 0.25),
+        proved=rng.random() < PROVED.get(storage, 0.0),
         again=bool(rng.random() < 0.15),
         seed_of_run=int(rng.integers(2**31)),
+        recipe=recipe,
+        in_feature_space=bool(storage in FACTORED and rng.random() < 0.5),
+        small_memory=bool(rng.random() < 0.5),
     )
 
 

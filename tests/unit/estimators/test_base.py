@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,12 @@ from scipy.sparse import csc_matrix, csr_matrix
 import mklopt
 from mklopt import kernels
 from mklopt.estimators import base
-from mklopt.estimators.base import Bounds, Decision, MKLEstimator
+from mklopt.estimators.base import (
+    Bounds,
+    Decision,
+    MKLEstimator,
+    WeightedDecision,
+)
 from mklopt.estimators.classifier import MKLClassifier
 from mklopt.estimators.regressor import MKLRegressor
 from mklopt.formulations import GroupLasso
@@ -98,6 +104,48 @@ def test_a_decision_takes_kernel_values_or_points():
     fitted = kernels.linear().fit(X)
     listed = Decision(B, bias, np.array([0]), np.arange(4), fitted)
     np.testing.assert_allclose(listed(X[:3]), X[:3] @ X.T @ B[0] + bias)
+
+
+@pytest.mark.parametrize("multi_class", ["joint", "ovr"])
+def test_decisions_from_weights_are_those_from_coefficients(multi_class):
+    """Points, or kernel values; one run, or one for each class."""
+    rng = np.random.default_rng(0)
+    y, family = np.arange(60) % 3, kernels.gaussians([1, 3], "both")
+    X = rng.normal(size=(60, 2)) + 2.0 * y[:, None]
+    how: dict[str, Any] = {"multi_class": multi_class, "normalize": None, "tol": 1e-4}
+    model = MKLClassifier(family, **how).fit(X, y)
+    assert isinstance(model._decision, WeightedDecision)
+    K, runs = family.fit(X).cross(X), np.atleast_1d(model.result_)
+    where = np.unique(np.column_stack([X, y]), axis=0, return_index=True)[1]
+    f = np.column_stack([run.decision(K[:, :, where]) for run in runs])
+    np.testing.assert_allclose(model.decision_function(X), f, atol=1e-10)
+    values = np.moveaxis(K, 0, -1)
+    given = MKLClassifier("precomputed", **how).fit(values, y)
+    assert isinstance(given._decision, WeightedDecision)
+    found = given.decision_function(values)
+    f = np.column_stack([run.decision(K) for run in np.atleast_1d(given.result_)])
+    np.testing.assert_allclose(found, f, atol=1e-10)
+
+
+def test_many_kernels_need_no_coefficients():
+    """M = 50,000 kernels in use: coefficients would take 24 MB."""
+    rng, M = np.random.default_rng(3), 50_000
+    X = rng.normal(size=(60, 4))
+    family, stack = kernels.subset_gaussians(M), {"stack": lambda f: f.lazy("0")}
+    how: dict[str, Any] = {"p": 2.0, "tol": 1e-2, "options": stack, "normalize": None}
+    model = MKLClassifier(family, **how).fit(X, np.sign(X[:, 0]))
+    assert model.n_active_kernels_ == M and model.predict(X[:3]).shape == (3,)
+    tracemalloc.start()
+    try:
+        sample = base.Sample(X, X[:, 0], np.ones(60), np.arange(60))
+        given = ([model.result_], np.zeros(1), sample, family.fit(X))
+        assert len(base.decision_of(*given).active) == M
+        model.decision_function(X)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    model.options = None  # a function without a name cannot be pickled
+    assert len(pickle.dumps(model)) < 8e6
 
 
 def test_bounds_are_those_of_the_certificate():

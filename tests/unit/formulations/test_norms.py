@@ -15,6 +15,7 @@ from mklopt.formulations.norms import (
     declared_quadratic,
     dual_exponent,
     increasing_root,
+    line_minimum,
     newton_root,
     norm,
     norm_gradient,
@@ -123,3 +124,11 @@ def test_prox_takes_one_step_for_all_and_starts_at_zero():
     assert prox_power(U, 0.4, 1.5) == pytest.approx(same, rel=1e-15)
     assert not np.any(prox_norm(np.zeros(5), 0.4, 1.5, lambda N: N))
     assert prox_power_slope(np.zeros(5), 0.4, 1.5).shape == (0, 0)
+
+
+@pytest.mark.parametrize("far", [1e-3, 0.7, 40.0, 1e6])
+def test_the_minimum_on_a_line(far):
+    """Also far beyond the first step, where no upper end is known yet."""
+    slopes = lambda t: (np.arctan(t - far), 1 / (1 + (t - far) ** 2))  # noqa: E731
+    first = abs(np.arctan(-far))
+    assert abs(np.arctan(line_minimum(slopes) - far)) <= 1e-3 * first

@@ -106,6 +106,19 @@ def test_bounds_of_norms_hold_at_the_point_and_near_it(large, shifted, common):
             assert not read or tight
 
 
+@pytest.mark.parametrize("shifted", [False, True])
+def test_bounds_of_traces_hold(large, shifted):
+    """In rationals; tight to the last digits."""
+    small = np.diag([1.0, *[2.0**-54] * 14])  # a plain sum of its diagonal is 1
+    grams = GramStack(np.stack([small, *stack().dense()]))
+    if shifted:
+        grams.verify_psd()
+    for m, above in enumerate(grams._traces):
+        exact = sum(Fraction(x) for x in grams.diag()[m].tolist())
+        exact += 15 * Fraction(float(grams.shift[m]))
+        assert exact <= Fraction(float(above)) <= exact * (1 + Fraction(1, 10**12))
+
+
 def test_the_part_of_a_large_stack_that_was_read_is_known_to_the_whole(large):
     grams, A = stack(), np.ones(15)
     for part, some in grams.parts():

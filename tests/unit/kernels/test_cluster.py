@@ -192,6 +192,19 @@ def test_traffic_is_what_the_model_says(client, fitted, points):
     assert "between workers" in str(stack.traffic)
 
 
+def test_no_array_of_diagonals_or_products_moves(client, fitted, points, monkeypatch):
+    """With many kernels only numbers per kernel, and triangles of sums, come here."""
+    monkeypatch.setattr("mklopt.grams.norms.LARGEST_KEPT", 0)
+    monkeypatch.setattr("mklopt.grams.norm_reads.WORTH", 0)
+    stack = mklopt.ClusterStack(client, fitted)
+    found = solved(stack, points[1], 4 / 3)
+    assert found[0] == "converged"
+    assert {"quad", "traces"} <= set(stack.traffic.operations)
+    assert not {"diag", "matvec"} & set(stack.traffic.operations)
+    exact = np.sum([np.diag(K) for K in fitted], axis=1)
+    np.testing.assert_allclose(stack._store.traces(np.arange(stack.M)), exact)
+
+
 # ---- failures ------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from mklopt import kernels
 from mklopt.kernels import entries as module
 from mklopt.kernels.entries import Entries, Products, chain
+from mklopt.kernels.theorem import EXP
 from mklopt.util import threads
 
 rng = np.random.default_rng(5)
@@ -134,6 +137,24 @@ def test_an_error_as_large_as_the_bound_occurs():
         true = [true_kernel(kernel, Z[i], Z[0], entries.means[0]) for i in range(400)]
         worst = max(abs(mpmath.mpf(float(a)) - b) for a, b in zip(found, true))
     assert entries.error(0) / 1000 < worst <= entries.error(0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 300])
+def test_the_bound_of_an_entry_counts_every_step(d):
+    """Exponent −t: relative error γ_{d+4}, and t e^{−t} ≤ 1/e; then the exponential's.
+
+    Powers: p (d + 3) roundings. Computed entries are off by much less, so that only
+    the sum of the bounds shows a step that was left out.
+    """
+    family = kernels.gaussians(1.0) + kernels.polynomials([1, 3])
+    entries = Entries.of(family.fit(np.ones((2, d))))
+    unit = Fraction(1, 2**53)
+    rho = (d + 4) * unit / (1 - (d + 4) * unit)
+    with mpmath.workdps(60):
+        exponent = mpmath.mpf(rho.numerator) / rho.denominator * mpmath.exp(-1)
+        assert mpmath.mpf(entries.error(0)) >= exponent + mpmath.mpf(EXP)
+    for m, degree in ((1, 1), (2, 3)):
+        assert Fraction(entries.error(m)) >= degree * (d + 3) * unit
 
 
 # ---- what is refused -----------------------------------------------------------------

@@ -201,3 +201,34 @@ def test_views_are_matrices_with_the_same_rows():
     assert list(blocks_of([X, X], "X")) == list(blocks_of(np.stack([X, X]), "X"))
     with pytest.raises(ValueError, match="X, view 1, has missing"):
         blocks_of([X, X * np.nan], "X")
+
+
+# ---- sums over kernels at new points -----------------------------------------------
+
+MIXED = kernels.gaussians([1, "mean"], "both") + kernels.polynomials([2], "both")
+
+
+@pytest.mark.parametrize("steps", [None, "unit_trace", ("unit_trace", "spherical")])
+@pytest.mark.parametrize("swept", [True, False])
+def test_sums_at_new_points_are_those_of_the_kernels(steps, swept, monkeypatch):
+    rng = np.random.default_rng(0)
+    points, new = rng.normal(size=(30, 3)) + 2, rng.normal(size=(11, 3)) + 2
+    monkeypatch.setattr("mklopt.kernels.streams.WIDE", 64 if swept else 0)
+    monkeypatch.setattr("mklopt.kernels.fitted.SUM_NUMBERS", 150)  # 5 points at a time
+    fitted = MIXED.fit(points, normalize=steps)
+    theta = rng.uniform(size=fitted.M) * (rng.uniform(size=fitted.M) < 0.7)
+    pieces = list(fitted.cross_sums(new, theta))
+    assert [len(piece) for piece in pieces] == [5, 5, 1]
+    expected = np.tensordot(theta, fitted.cross(new), 1)
+    np.testing.assert_allclose(np.concatenate(pieces), expected, rtol=1e-12)
+    assert not np.any(next(fitted.cross_sums(new, 0 * theta)))
+
+
+def test_sums_of_your_own_functions_and_at_points_without_a_place():
+    points = np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 1.0]])
+    own = (kernels.function(lambda A, B: A @ B.T) + kernels.linear()).fit(points)
+    (found,) = own.cross_sums(points[:2], np.array([2.0, 1.0]))
+    np.testing.assert_allclose(found, 3 * points[:2] @ points.T)
+    sphere = kernels.linear().fit(points, normalize="spherical")
+    with pytest.raises(ValueError, match="zero at new point 1"):
+        next(sphere.cross_sums([[1.0, 1.0], [0.0, 0.0]], np.ones(1)))

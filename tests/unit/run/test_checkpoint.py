@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack, LazyStack, Problem, kernels, solve
-from mklopt.formulations import BlockL1, LpNorm, formulation
+from mklopt.formulations import BlockL1, BlockNorm, LpNorm, formulation
 from mklopt.grams.storage import Triangles
 from mklopt.run import checkpoint
 from mklopt.run.clock import Clock
@@ -407,3 +407,22 @@ def test_what_a_streaming_stack_measures_on_its_way_is_recorded(tmp_path, monkey
     np.testing.assert_array_equal(*sizes)
     assert problem.grams.identity() == fitted.lazy().identity()
     assert problem.grams.identity() != fitted[:39].lazy().identity()
+
+
+def test_epochs_on_the_fly_go_on_with_the_same_bits(tmp_path, recorded):
+    """Rows at few samples are not recorded: they are computed again."""
+    X = np.random.default_rng(3).normal(size=(80, 4)) + 1.0
+    y = np.where(X[:, 0] > 1, 1.0, -1.0)
+    family = kernels.gaussians([1, 3]) + kernels.polynomials([2])
+
+    def run(**options):
+        grams = family.fit(X, normalize="spherical").lazy("0")
+        assert grams.sample_rows() is not None
+        p = Problem(grams, y, "hinge", BlockNorm(1.5), C=1.0, bias=False)
+        return solve(p, "obscure", tol=0.0, T1=2, T2=4, **options)
+
+    path = tmp_path / "run.checkpoint"
+    run(checkpoint=path, max_iter=3)
+    plain, again = bits(run()), bits(run(checkpoint=path))
+    for name, value in plain.items():
+        assert np.array_equal(again[name], value), name

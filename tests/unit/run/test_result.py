@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, Result, certify, solve
+from mklopt import GramStack, Problem, Result, certify, kernels, solve
 from mklopt.formulations import LpNorm
+from mklopt.run.trace import Trace
 from tests.problems import subset_gaussians
 
 K, Y = subset_gaussians(60, 6)
@@ -100,6 +102,44 @@ def test_decisions_on_new_points():
     for wrong in (cross[:2], cross.transpose(0, 2, 1), cross[0]):
         with pytest.raises(ValueError, match="test points in rows"):
             found.decision(wrong)
+
+
+def test_decisions_from_fitted_kernels_and_points():
+    X = np.random.default_rng(1).normal(size=(50, 3))
+    fitted = kernels.gaussians([1, 2], "both").fit(X[:40])
+    y = np.sign(X[:40, 0])
+    at = Problem(fitted.grams(), y, "hinge", LpNorm(1.5), C=1.0)
+    found = solve(at, "analytic")
+    expected = found.decision(fitted.cross(X[40:]))
+    np.testing.assert_allclose(found.decision(fitted, X[40:]), expected, atol=1e-12)
+    B = found.certificate.expansion * np.linspace(1, 2, 8)[:, None]
+    other = replace(found, certificate=certify(at, found.dual, coefficients=B))
+    expected = other.decision(fitted.cross(X[40:]))
+    np.testing.assert_allclose(other.decision(fitted, X[40:]), expected, atol=1e-12)
+    wrongs = [fitted.subset(np.arange(3)), fitted.cross(X[40:])]
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="give the 8 fitted kernels on the 40"):
+            found.decision(wrong, X[40:])
+
+
+def test_decisions_of_many_kernels_take_little_memory():
+    """M = 50,000: coefficients would be (M, n), 24 MB, the kernels 960 MB."""
+    rng = np.random.default_rng(2)
+    X, M = rng.normal(size=(60, 4)), 50_000
+    fitted = kernels.subset_gaussians(M).fit(X)
+    at = Problem(fitted.lazy("0"), np.sign(X[:, 0]), "hinge", LpNorm(2.0), C=1.0)
+    found = certify(at, 0.01 * at.y, rng.uniform(size=M) / M)
+    result = Result(at, "", "finished", "", found, Trace())
+    result.decision(fitted, X[:2])  # compiled
+    tracemalloc.start()
+    try:
+        f = result.decision(fitted, X[:40])
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    theta = found.weights
+    K = at.grams.combine(theta)
+    np.testing.assert_allclose(f, (K @ found.alpha)[:40] + found.bias, atol=1e-12)
 
 
 def test_the_weights_are_those_of_the_certified_point():

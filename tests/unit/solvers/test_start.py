@@ -102,3 +102,16 @@ def test_the_first_dual_is_the_best_multiple_of_the_labels(C):
     assert dual(1.0) >= dual(0.9) > 0
     full = np.max(np.abs(alpha)) >= C * (1 - 1e-12)
     assert full or dual(1.0) >= dual(1.1)
+
+
+def test_feature_weights_begin_as_weights_near_them():
+    """A point of feature weights has no coefficients; solvers of the primal take θ."""
+    rng = np.random.default_rng(0)
+    grams = GramStack.from_factors(rng.normal(size=(3, 60, 2)))
+    p, alpha = problem(grams=grams), 0.1 * (Y - np.mean(Y))
+    found = certify(p, alpha, features=rng.normal(size=6))
+    B, dual, bias = first_coefficients(p, found)
+    np.testing.assert_allclose(B, np.multiply.outer(weights_of(found), found.alpha))
+    np.testing.assert_array_equal(dual, found.alpha)
+    assert bias == found.bias
+    assert solve(p, "spicy", start=found, tol=1e-3).status == "converged"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mklopt import Problem, certify, solve
+from mklopt.certificates.enclosure import exact_point
 from mklopt.formulations import BlockL1, LpNorm
 from mklopt.kernels.entries import Entries, Products
 from mklopt.problem import quadratic_dual
@@ -53,6 +54,18 @@ def test_passes_end_at_the_optimum(monkeypatch, block, loss, formulation, bias):
     best = solve(problem, tol=1e-8).certificate
     assert max(values) >= best.dual - 1e-3 * abs(best.primal)
     assert values[0] < values[-1] or values[0] == pytest.approx(best.dual, rel=1e-6)
+
+
+def test_images_are_those_of_the_feasible_point(monkeypatch):
+    """However far α is moved to be feasible, the error bounds are for where it ends."""
+    problem = Problem(GRAMS, Y, "hinge", LpNorm(p=2), C=2.0)
+    nearby = lambda problem, alpha: exact_point(problem, alpha * (1 - 1e-6))  # noqa: E731
+    monkeypatch.setattr(exact_improvement, "exact_point", nearby)
+    alpha, images = start(problem)
+    alpha, _ = improved(problem, alpha, np.ones(3), images)
+    off = np.abs(images.values[:, :, 0] - GRAMS.matvec(alpha))
+    assert np.all(off <= images.roots * images.spread + 1e-12)
+    assert np.max(off) > 1e-8  # they were computed for the point before
 
 
 def test_the_block_has_those_that_violate_most():

@@ -80,6 +80,8 @@ def test_numbers():
             check_whole(wrong, "n", 1)
     assert too_large(10**400) and too_large(-(10**400))
     assert not too_large(1e308) and not too_large(math.inf) and not too_large(3)
+    for kind in (np.float16, np.float32):  # and without a warning
+        assert not too_large(kind(3)) and not too_large(kind(math.inf))
 
 
 def test_paths():

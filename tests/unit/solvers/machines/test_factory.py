@@ -41,7 +41,7 @@ def test_the_loss_decides(loss, plain, second_order):
 
 
 def test_a_loss_without_an_inner_solver_is_refused():
-    bare: Any = SimpleNamespace(loss=Bare(), y=None, costs=None)
+    bare: Any = SimpleNamespace(loss=Bare(), y=None, costs=None, kinds=set())
     with pytest.raises(ValueError, match="no inner solver for the bare loss"):
         machine_for(bare)
 

@@ -284,7 +284,7 @@ def test_outside_samples_count_in_a_band():
 
 
 def test_sigma_follows_the_steps():
-    factors = [feature_newton._next_sigma(steps) for steps in (1, 3, 5, 8, 20)]
+    factors = [feature_newton.next_sigma(steps) for steps in (1, 3, 5, 8, 20)]
     assert factors == [3.0, 3.0, 1.0, 0.5, 0.5]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mklopt import GramStack, Problem, certify, solve
+from mklopt import GramStack, Problem, certify, kernels, solve
 from mklopt.formulations import BlockNorm, ElasticNet, SparseBlockNorm
 from mklopt.formulations.norms import dual_exponent, norm
+from mklopt.grams import rows as reading
+from mklopt.kernels import streams
 from mklopt.reference.contract_problems import load
 from mklopt.solvers.steps import epochs as stochastic
 from mklopt.solvers.steps.epochs import Descent, epoch_range
@@ -133,13 +136,13 @@ def test_the_epochs_are_the_paper_s_pseudo_code(loss, q, sampling):
 @pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge", "multinomial"])
 @pytest.mark.parametrize("storage", ["full", "packed", "float32", "blocks"])
 def test_predictions_are_those_of_the_coefficients(loss, storage, monkeypatch):
-    kernels = np.array([GRAMS.kernel(m) for m in range(GRAMS.M)])
+    whole = np.array([GRAMS.kernel(m) for m in range(GRAMS.M)])
     full = "full" if storage in ("full", "float32") else "packed"
     dtype = "float32" if storage == "float32" else "float64"
-    grams = GramStack(kernels, storage=full, dtype=dtype)
+    grams = GramStack(whole, storage=full, dtype=dtype)
     if storage == "blocks":
-        monkeypatch.setattr(stochastic, "MAX_KEPT", 0)
-        monkeypatch.setattr(stochastic, "BLOCK", 7)
+        monkeypatch.setattr(reading, "MAX_WHOLE", 0)
+        monkeypatch.setattr(reading, "MOST_ROWS", 7)
     p = problem(loss, C=10.0, grams=grams)
     run = descent(p)
     for _ in range(20):
@@ -148,23 +151,114 @@ def test_predictions_are_those_of_the_coefficients(loss, storage, monkeypatch):
     np.testing.assert_allclose(run.predictions, f, rtol=0, atol=1e-10)
     found = certify(p, run.dual(), coefficients=run.coefficients("last"))
     assert found.primal == pytest.approx(run.objective, rel=1e-10)
-    assert (run.rows is None) == (storage in ("float32", "blocks"))
+    assert (run.reader.whole is None) == (storage in ("float32", "blocks"))
 
 
 def test_every_storage_makes_the_same_run(monkeypatch):
-    kernels = np.array([GRAMS.kernel(m) for m in range(GRAMS.M)])
-    shown = []
+    """Blocks of one epoch have each of their rows once."""
+    whole = np.array([GRAMS.kernel(m) for m in range(GRAMS.M)])
+    monkeypatch.setattr(reading, "MOST_ROWS", 7)
+    shown, n = [], GRAMS.n
     for large, storage in ((2**27, "full"), (0, "packed")):
-        monkeypatch.setattr(stochastic, "MAX_KEPT", large)
-        grams = GramStack(kernels, storage=storage)
+        monkeypatch.setattr(reading, "MAX_WHOLE", large)
+        grams = GramStack(whole, storage=storage)
         run = descent(problem("multiclass_hinge", grams=grams))
-        before = grams.passes
+        before, rng, rows = grams.passes, np.random.default_rng(0), 0.0
         for _ in range(4):
             run.epoch(R=2.0)
-        rows = run.tally[stochastic.UPDATES] if large else 4 * grams.n
-        assert grams.passes - before == pytest.approx(rows / grams.n)
+            order = rng.integers(n, size=n)
+            rows += sum(len(set(order[i : i + 7])) for i in range(0, n, 7))
+        rows = run.tally[stochastic.UPDATES] if large else rows
+        assert grams.passes - before == pytest.approx(rows / n)
         shown.append(run.coefficients("average"))
     np.testing.assert_allclose(shown[0], shown[1], rtol=0, atol=1e-12)
+
+
+POINTS = np.random.default_rng(5).normal(size=(90, 6)) + 2.0
+DIGITS = np.arange(90) % 3
+FAMILY = kernels.views(
+    kernels.linear() + kernels.polynomials([3]) + kernels.gaussians([2, "mean"]),
+    [[0, 1, 2], [3, 4, 5]],
+)
+
+
+@pytest.mark.parametrize("sampling", ["iid", "shuffle"])
+@pytest.mark.parametrize("wide", [True, False])  # tiles or sweeps behind the stack
+def test_streamed_epochs_are_those_of_stored_kernels(sampling, wide, monkeypatch):
+    """Both stages: the same coefficients to 1e-10, and only rows that changed."""
+    monkeypatch.setattr(streams, "WIDE", 0 if wide else 64)
+    monkeypatch.setattr(reading, "MOST_COMPUTED", 16)
+    fitted = FAMILY.fit(POINTS, normalize="spherical")
+    shown, work = [], []
+    for grams in (fitted.grams(storage="full"), fitted.lazy("0")):
+        p = problem("multiclass_hinge", C=3.0, grams=grams, y=DIGITS)
+        run, before = descent(p, sampling=sampling), grams.passes
+        run.epoch(eta=0.7)
+        R = run.radius
+        run.begin()
+        for _ in range(3):
+            run.epoch(R=R)
+        shown.append([run.coefficients(which) for which in stochastic.ITERATES])
+        work.append((grams.passes - before) * grams.n)
+        assert (run.reader.computed is None) == (grams.storage == "full")
+    for stored, streamed in zip(*shown):
+        scale = np.max(np.abs(stored))
+        np.testing.assert_allclose(streamed, stored, rtol=0, atol=1e-10 * scale)
+    inner = 4 * (5 * 16**2 + 10**2) / 90  # rows between the samples of blocks
+    if sampling == "shuffle":
+        assert work[1] == pytest.approx(work[0] + inner)
+    else:  # samples that are drawn twice for a block are read once
+        assert 0.7 * work[0] < work[1] < work[0] + inner
+
+
+def test_streamed_epochs_take_little_memory():
+    """n = 6000, M = 4: one kernel alone would take 288 MB, rows of a block 96 MB."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6000, 3)) + 2.0
+    grams = (kernels.gaussians([1, 3]) + kernels.polynomials([1, 2])).fit(X).lazy("0")
+    p = problem(grams=grams, y=np.sign(X[:, 0] - 2 + 0.1 * rng.normal(size=6000)))
+    tracemalloc.start()
+    try:
+        run = descent(p)
+        run.epoch(eta=0.1)
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
+    rows = grams.passes * grams.n
+    assert rows < 6000 * 512 / 6000 + run.updates < 0.6 * 6000
+
+
+def test_a_streamed_start_is_forgotten_everywhere():
+    """The first step of pegasos sets K_mα to 0 at samples of other blocks, too."""
+    fitted = FAMILY.fit(POINTS, normalize="spherical")
+    runs = []
+    for grams in (fitted.grams(storage="full"), fitted.lazy("0")):
+        p = problem("multiclass_hinge", C=3.0, grams=grams, y=DIGITS)
+        start = (np.ones(8), 3.0 * np.eye(3)[DIGITS] - 1)
+        runs.append(descent(p, start=start))
+        assert np.all(runs[-1].F[2])
+        runs[-1].reader.size = 16
+        runs[-1].epoch()
+    np.testing.assert_allclose(runs[1].F, runs[0].F, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        runs[1].coefficients("average"), runs[0].coefficients("average"), atol=1e-10
+    )
+
+
+def test_no_square_matrix_for_very_many_samples(monkeypatch):
+    """The improvement of dual points needs one: it is left out."""
+    p = problem("hinge")
+    asked = []
+
+    def improve(problem, alpha, theta):
+        asked.append(len(alpha))
+        return alpha
+
+    run = descent(p, improve=improve)
+    run.epoch()
+    assert run.dual_point().shape == p.shape and asked == [p.grams.n]
+    monkeypatch.setattr(stochastic, "MAX_SQUARE", p.grams.n**2 - 1)
+    assert run.dual_point().shape == p.shape and len(asked) == 1
 
 
 def test_pegasos_is_its_mean_subgradient():
