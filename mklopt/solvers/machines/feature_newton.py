@@ -15,7 +15,8 @@ entered or left J (`rows` counts them).
 Few samples decide. From an approximate solution on, only the samples near a kink (the
 band) are moved; those far from it stay at their bound and enter through c = Σ α_iz_i.
 The band is solved to a part of the whole gap, then all samples are looked at again: two
-products with Z. A cold start goes over a sixteenth and a quarter of the samples.
+products with Z. A cold start goes over a sixteenth and a quarter of the samples; if
+their solution is rough for more samples, σ is small again and no band is taken.
 
 Guarantee. `gap` = ½‖x − Zᵀα‖² + Σ_i (C V(g_i) + C V*(−α_i/C) + α_ig_i) = primal − dual,
 each term ≥ 0, with Σα = 0.
@@ -45,6 +46,7 @@ COARSE_GAP = 1e-2  # the relative gap on a part of the samples
 FIRST_BAND, LEAST_BAND = 0.3, 0.02  # shares of the samples
 BAND_GROWTH, WARM_BAND = 3.0, 2.0  # times the samples that move; after a new θ
 MOST_BAND = 0.5  # a larger band is the whole
+ROUGH = 0.8  # a relative gap at which far samples may move, too
 BAND_GAP = 0.02  # the gap in the band relative to the whole one
 NEARLY_DONE = 0.3  # … but not smaller than this part of the goal
 MAX_BANDS, MAX_IDLE_BANDS = 50, 5
@@ -185,6 +187,10 @@ class FeatureNewton:
         share = wider * self._next_share(some, at)
         return self.solve(some, at, lambda primal: tol, share)
 
+    def place(self, at: Point) -> None:
+        """Give a point of all samples with Zx in g the best bias, and its gap."""
+        self._place(Samples(None, self.panel, self.terms), at)
+
     def _begin(self, some: Samples, coarse: Point | None) -> Point:
         """The first point: 0, or that of fewer samples."""
         terms, R = some.terms, self.panel.R
@@ -201,6 +207,8 @@ class FeatureNewton:
         alpha = terms.respond(g + b)[0]
         at = Point(x, b, alpha, sigma, g + b, self.fold(some.panel, alpha))
         at.gap = self._gap(some, at)
+        if self._rough(some, at):
+            at.sigma = min(sigma, terms.first_sigma)
         return at
 
     def _place(self, some: Samples, at: Point) -> None:
@@ -223,6 +231,10 @@ class FeatureNewton:
     def _gap(self, some: Samples, at: Point) -> float:
         rest, scale = self.rest(at.x, at.folded)
         return rest + some.terms.fenchel(at.g, scale * at.alpha)
+
+    def _rough(self, some: Samples, at: Point) -> bool:
+        """Whether the gap is so large that far samples may move, too."""
+        return at.gap > ROUGH * self._primal(some, at)
 
     def _primal(self, some: Samples, at: Point) -> float:
         losses = some.terms.fenchel(at.g, np.zeros_like(at.alpha))
@@ -250,7 +262,7 @@ class FeatureNewton:
         """The samples nearest to a kink; None for all."""
         n = some.panel.n
         share = max(share, PER_COLUMN * self.panel.R / n)
-        if not some.terms.shrinks or share >= MOST_BAND:
+        if not some.terms.shrinks or share >= MOST_BAND or self._rough(some, at):
             return None
         away = some.terms.away(at.g, at.alpha)
         edge = float(np.partition(away, int(share * n))[int(share * n)])

@@ -25,22 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from ...certificates.certificate import Certificate
 from ...formulations import LpNorm
 from ...formulations.base import Formulation
-from ...problem import Problem
-from ..base import Iterate, Steps
-from ..machines.dual_terms import terms_of
-from ..machines.feature_newton import FeatureNewton, Gram, Point, Samples
+from ..machines.feature_newton import FeatureNewton, Samples
 from .feature_model import Array, Model, minimum, penalty_gap
 
-FIRST_TOLERANCE = 1e-2  # relative to ΣC V(0), before the first certificate
-TOLERANCE, ACCURATE = 0.03, 0.1  # of the gap; a larger relative gap counts as ACCURATE
 MODEL_GAP = 0.1  # of the model, relative to its decrease
 FLAT = 1e-12  # added to the model, relative to its mean curvature
 SOLVED = 0.1  # error² of a proximal step relative to its length²
 SPARSE = LpNorm(1.0)
-GOOD_PREDICTION = 2.0  # the size of predictions at the first weights
 FLAT_SLOPE, MAX_TRIALS = 0.1, 30  # of a search on a line, relative to the model
 
 
@@ -70,7 +63,6 @@ class ProximalNewton(FeatureNewton):
 
     def look(self, some: Samples, d: Array, x: Array, folded: Array) -> None:
         """Minimize the model."""
-        self._now = x, folded
         if np.any(d):
             H, border, total = self.curvature(some.numbers, d)
             self.flat = FLAT * float(np.trace(H)) / len(H)
@@ -96,9 +88,6 @@ class ProximalNewton(FeatureNewton):
         With α⁺ at the minimum of φ, ‖α − α⁺‖² ≤ 2σ times the distance of φ from it.
         """
         moved = float(np.sum((alpha - terms.alpha) ** 2)) / (2 * terms.sigma)
-        u = __import__("os").environ.get("RULE","0")
-        if u=="1" and self.rest(*self._now)[0] <= 0.3*kinks: return True
-        if u=="2" and self._falls <= 0.3*min(kinks, float(u)*5*moved): return True
         return self._falls <= SOLVED * moved
 
     def direction(self) -> tuple[Array, float]:
@@ -141,45 +130,3 @@ def _inside(left: float, right: float, t: float) -> float:
     """t, or the middle if it is not well inside."""
     room = 0.05 * (right - left)
     return t if left + room < t < right - room else 0.5 * (left + right)
-
-
-def first_norms(problem: Problem) -> Array:
-    """u of w ∝ Fᵀα with predictions of about GOOD_PREDICTION; α = −C V'(0)."""
-    grams = problem.grams
-    slope = problem.loss.gradient(np.zeros(problem.shape), problem.y)
-    h = grams.fold(problem.feasible(-problem.costs * slope))
-    size = float(np.mean(np.abs(grams.unfold(h))))
-    v = np.sqrt(np.bincount(grams.owner, h**2, minlength=grams.M))
-    u = GOOD_PREDICTION / max(size, 1e-300) * v
-    return u
-
-
-def proximal_newton(problem: Problem, theta: Array | None = None) -> Steps:
-    """Proximal Newton steps; each iterate has a gap of a part of the last one."""
-    grams, panel = problem.grams, problem.grams.panel()
-    zero = np.zeros(problem.shape)
-    tol = FIRST_TOLERANCE * float(problem.costs @ problem.loss.value(zero, problem.y))
-    u = first_norms(problem)
-    theta = problem.formulation.weights(np.maximum(u, 1e-12 * np.max(u)))
-    method = ProximalNewton(
-        panel, np.ones(panel.R), terms_of(problem), problem.bias, Gram(panel),
-        formulation=problem.formulation, owner=grams.owner,
-        theta=theta, size=float(np.sum(u)),
-    )  # fmt: skip
-    at = method.cold(tol)
-    while True:
-        certificate = yield shown_at(method, at)
-        tol = next_tolerance(certificate)
-        at = method.again(at, tol)
-
-
-def shown_at(method: ProximalNewton, at: Point) -> Iterate:
-    """α and the feature weights as a candidate."""
-    info = {"svm_solves": method.steps}
-    return Iterate(at.alpha, features=at.x, info=info)
-
-
-def next_tolerance(certificate: Certificate) -> float:
-    """A part of the certified gap."""
-    gap, primal = max(certificate.gap, 0.0), abs(certificate.primal)
-    return TOLERANCE * min(gap, ACCURATE * primal)
