@@ -43,10 +43,7 @@ TINY_SHARE = 1e-12  # of first norms, relative to the largest
 def proximal_newton(problem: Problem, *, start: object = None) -> Steps:
     """Proximal Newton steps in the feature weights of all kernels."""
     method, tol = prepared(problem), first_tolerance(problem)
-    if start is None:
-        at = method.cold(tol)
-    else:
-        at = given(problem, method, start)
+    at = method.cold(tol) if start is None else given(problem, method, start)
     while True:
         info = {"svm_solves": method.steps}
         certificate = yield Iterate(at.alpha, features=at.x, info=info)

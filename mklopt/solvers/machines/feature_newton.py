@@ -46,7 +46,8 @@ COARSE_GAP = 1e-2  # the relative gap on a part of the samples
 FIRST_BAND, LEAST_BAND = 0.3, 0.02  # shares of the samples
 BAND_GROWTH, WARM_BAND = 3.0, 2.0  # times the samples that move; after a new θ
 MOST_BAND = 0.5  # a larger band is the whole
-ROUGH = 0.8  # a relative gap at which far samples may move, too
+# A relative gap at which far samples may move, too; and where bands begin after it.
+ROUGH, SMOOTHED = 0.8, 0.1
 BAND_GAP = 0.02  # the gap in the band relative to the whole one
 NEARLY_DONE = 0.3  # … but not smaller than this part of the goal
 MAX_BANDS, MAX_IDLE_BANDS = 50, 5
@@ -246,12 +247,14 @@ class FeatureNewton:
         """Bands until the gap is at most goal(primal value); share: the first one."""
         idle = 0
         for _ in range(MAX_BANDS):
-            wanted, before = goal(self._primal(some, at)), at.gap
+            primal, before = self._primal(some, at), at.gap
+            wanted = goal(primal)
             if at.gap <= wanted or idle > MAX_IDLE_BANDS:
                 break
             band = self._band(some, at, share)
             if band is None:
-                at = self.minimize(some, at, (0.0 * at.x, 0.0), wanted)
+                least = SMOOTHED * primal if self._rough(some, at) else 0.0
+                at = self.minimize(some, at, (0.0 * at.x, 0.0), max(wanted, least))
             else:
                 at = self._move(some, band, at, wanted)
             idle = 0 if at.gap < 0.9 * before else idle + 1

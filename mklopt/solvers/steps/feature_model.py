@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ...formulations.base import Formulation
+from ...formulations.base import Formulation, Groups
 from ..machines.linear import jittered_cholesky
 from .acceleration import Ahead
 from .orthant_oracle import Orthant
@@ -153,7 +153,7 @@ class Model:
 def penalty_gap(
     formulation: Formulation, u: Array, v: Array, product: float
 ) -> tuple[float, float]:
-    """Ω(u) + Ω*(s v) − s⟨w, h⟩ ≥ 0 for u = ‖w‖ and v = ‖h‖, and the s with Ω* finite."""
+    """Ω(u) + Ω*(s v) − s⟨w, h⟩ ≥ 0 for u = ‖w‖, v = ‖h‖, and the s with Ω* finite."""
     s = formulation.feasible_scale(v)
     both = formulation.value(u) + formulation.conjugate(s * v)
     return max(both - s * product, 0.0), s
@@ -185,7 +185,8 @@ def _weights(model: Model, theta: Array) -> Any:
         oracle = Orthant(model, model)  # type: ignore[arg-type]
         x = oracle.of_weights(theta)
     else:
-        groups, q = (tuple(range(model.M)),), 1.0
+        groups: Groups = (tuple(range(model.M)),)
+        q = 1.0
         if "sums" in traits:
             groups, q = model.formulation.simplices(model.M)
         oracle = Oracle(model, groups, q, machine=model)  # type: ignore[arg-type]
