@@ -172,7 +172,7 @@ def timed_solve(found: Run, problem: Problem, gaps: tuple[float, ...]) -> Any:
     whole = time.perf_counter() - begun
     reached = result.trace.to_frame()
     for gap in gaps:
-        rows = reached[reached["upper"] - reached["lower"] <= gap * reached["upper"]]
+        rows = reached[reached["gap"] <= gap]
         found.seconds[gap] = float(rows["seconds"].iloc[0]) if len(rows) else np.inf
     found.seconds[min(gaps)] = whole if result.status == "converged" else np.inf
     found.gap, found.status = result.certificate.width, result.status
