@@ -47,7 +47,7 @@ FIRST_BAND, LEAST_BAND = 0.3, 0.02  # shares of the samples
 BAND_GROWTH, WARM_BAND = 3.0, 2.0  # times the samples that move; after a new θ
 MOST_BAND = 0.5  # a larger band is the whole
 # A relative gap at which far samples may move, too; and where bands begin after it.
-ROUGH, SMOOTHED = 0.8, 0.1
+ROUGH, SMOOTHED = 0.8, 0.01
 BAND_GAP = 0.02  # the gap in the band relative to the whole one
 NEARLY_DONE = 0.3  # … but not smaller than this part of the goal
 MAX_BANDS, MAX_IDLE_BANDS = 50, 5
