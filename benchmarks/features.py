@@ -141,7 +141,7 @@ def covertype() -> tuple[Array, Array]:
     X = np.asarray(found.X, float)[order]
     spread = np.std(X, axis=0)
     X = (X - np.mean(X, axis=0)) / np.where(spread > 0, spread, 1.0)
-    return X, np.where(found.y[order] == 2, 1.0, -1.0)
+    return X, np.where(found.y[order] == 1, 1.0, -1.0)  # classes count from 0
 
 
 def fitted_to(X: Array) -> Any:
