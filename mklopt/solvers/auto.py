@@ -4,11 +4,14 @@ Problem. Every formulation, every loss.
 
 Algorithm. By what the formulation and the loss state:
 
+    several kernels as factors with few      `proximal_newton`: Newton in the feature
+    columns, an inner solver for the loss    weights of all kernels at once
     Ω* smooth, an inner solver for the loss  `analytic`: all kernels are in use, Newton
                                              in log θ
     weights on simplices or an orthant, and  `active`: a working set of kernels, Newton
     an inner solver for the loss             in θ inside it
-    weights that majorize, no closed prox    `analytic`, with Anderson's acceleration
+    weights that majorize, and no closed     `analytic`, with Anderson's acceleration
+    prox, or factors with few columns
     everything else, or one of these failed  `spicy`, from the best point so far; if it
                                              fails, too, `analytic` where possible
 
@@ -38,6 +41,7 @@ from ..problem import Problem
 from .active import active
 from .analytic import analytic
 from .base import Iterate, Solver, Steps, Unsupported, solver
+from .proximal_newton import proximal_newton
 from .spicy import spicy
 
 PATIENCE = 30  # iterates in which the gap must fall …
@@ -61,10 +65,15 @@ def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
     """The solver to begin with, and why; then the others that can solve the problem."""
     formulation, anything = problem.formulation, "it takes every formulation and loss"
     name, solvable = formulation.name, f"{problem.loss.name} has an SVM solver"
-    if "smooth_dual" in formulation.traits and not analytic.why_not(problem):
+    several, few_columns = problem.grams.M > 1, problem.grams.in_feature_space
+    if several and not proximal_newton.why_not(problem):
+        first, why = proximal_newton, f"factors with few columns, and {solvable}"
+    elif "smooth_dual" in formulation.traits and not analytic.why_not(problem):
         first, why = analytic, f"{name} uses all kernels, and {solvable}"
     elif not active.why_not(problem):
         first, why = active, f"{name} leaves kernels unused, and {solvable}"
+    elif few_columns and not analytic.why_not(problem):
+        first, why = analytic, f"factors with few columns, and {solvable}"
     elif not formulation.closed("prox") and not analytic.why_not(problem):
         first, why = analytic, f"{name} has weights in closed form, but no prox"
     elif reason := spicy.why_not(problem):
@@ -72,7 +81,10 @@ def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
     else:
         first, why = spicy, anything
     yield first, f"{first.name}: {why}"
-    for other, why in ((spicy, anything), (analytic, solvable)):
+    others = [(spicy, anything), (analytic, solvable)]
+    if few_columns:  # those that form no n × n matrix come first
+        others = [(active, solvable), (analytic, solvable), (spicy, anything)]
+    for other, why in others:
         if other is not first and not other.why_not(problem):
             yield other, f"{other.name}: {why}; {first.name} failed"
 

@@ -14,6 +14,7 @@ from benchmarks import (
     digits,
     disk,
     epochs,
+    features,
     from_x,
     harness,
     many_samples,
@@ -278,3 +279,29 @@ def test_the_benchmark_of_kernels_on_disk(monkeypatch, capsys, folder):
     row = disk.Row("ℓ1", 3.0, 2e9, 1e9, 4e9, ("0x1p+0",), 1e-4)
     lines = disk.verdicts(row, ("0x1p+1",))
     assert [line[:4] for line in lines] == ["pass", "FAIL", "pass", "FAIL"]
+
+
+# ---- features --------------------------------------------------------------------
+
+
+def test_the_benchmark_of_factors(monkeypatch, capsys):
+    """Small sizes: times say nothing, gaps and counts do."""
+    monkeypatch.setattr(features, "alone", lambda function, *given: function(*given))
+    monkeypatch.setattr(features, "warmed_up", lambda: None)
+    small, kernel = (
+        (features.small, (1500, 3, 4)),
+        (features.one_kernel, 1500),
+    )
+    monkeypatch.setattr(features, "small", lambda name: small[0](name, small[1]))
+    monkeypatch.setattr(
+        features, "one_kernel", lambda n, C: kernel[0](kernel[1], C, rank=5)
+    )
+    monkeypatch.setattr(features, "SIZES", (1000, 1500))
+    said = run(features, monkeypatch, capsys, "--cases", "small", "counts")
+    assert said.count("converged") == 12  # shown twice
+    assert "pass  counts, one kernel, n = 1,500, C = 100: products" in said
+    slow = features.Run("ℓ1", 10, seconds={1e-6: 4.0}, peak_mb=10.0)
+    lines = features.judged("small", [slow])
+    assert [line[:4] for line in lines] == ["FAIL", "pass"]
+    rows = [features.Run("", n, seconds={1e-6: n**1.2}) for n in (10, 100)]
+    assert features.power(rows) == pytest.approx(1.2)

@@ -44,6 +44,9 @@ class Terms(Protocol):
     def length(self, g: Array, dg: Array, along: float, bend: float) -> float:
         """The t with the least E(g + t dg) + along·t + ½ bend·t²."""
 
+    def slopes(self, g: Array, dg: Array, t: float) -> tuple[float, float]:
+        """The slope of E(g + t dg) in t, and its curvature."""
+
     def best_bias(self, g: Array, b: float, total: float) -> float:
         """The b with Σα(g + b) + total = 0, from a guess b."""
 
@@ -79,6 +82,11 @@ class Quadratic:
         """The t with the least E(g + t dg) + along·t + ½ bend·t²."""
         both = (self.alpha, self._inverse, g, dg)
         return float(_length(*self.form, *both, along, bend))
+
+    def slopes(self, g: Array, dg: Array, t: float) -> tuple[float, float]:
+        """The slope of E(g + t dg) in t, and its curvature."""
+        first, second = _slopes(*self.form, self.alpha, self._inverse, g, dg, t)
+        return -float(first), float(second)
 
     def best_bias(self, g: Array, b: float, total: float) -> float:
         """The b with Σα(g + b) + total = 0, from a guess b."""
@@ -148,10 +156,15 @@ class Smooth:
         """The t with the least E(g + t dg) + along·t + ½ bend·t²."""
 
         def slopes(t: float) -> tuple[float, float]:
-            alpha, d = self.respond(g + t * dg)
-            return along + t * bend - float(alpha @ dg), bend + float(d @ dg**2)
+            slope, curve = self.slopes(g, dg, t)
+            return along + t * bend + slope, bend + curve
 
         return line_minimum(slopes)
+
+    def slopes(self, g: Array, dg: Array, t: float) -> tuple[float, float]:
+        """The slope of E(g + t dg) in t, and its curvature."""
+        alpha, d = self.respond(g + t * dg)
+        return -float(alpha @ dg), float(d @ dg**2)
 
     def best_bias(self, g: Array, b: float, total: float) -> float:
         """The b with Σα(g + b) + total = 0, from a guess b."""

@@ -15,7 +15,8 @@ entered or left J (`rows` counts them).
 Few samples decide. From an approximate solution on, only the samples near a kink (the
 band) are moved; those far from it stay at their bound and enter through c = Σ α_iz_i.
 The band is solved to a part of the whole gap, then all samples are looked at again: two
-products with Z. A cold start goes over a sixteenth and a quarter of the samples.
+products with Z. A cold start goes over a sixteenth and a quarter of the samples; if
+their solution is rough for more samples, σ is small again and no band is taken.
 
 Guarantee. `gap` = ½‖x − Zᵀα‖² + Σ_i (C V(g_i) + C V*(−α_i/C) + α_ig_i) = primal − dual,
 each term ≥ 0, with Σα = 0.
@@ -45,6 +46,8 @@ COARSE_GAP = 1e-2  # the relative gap on a part of the samples
 FIRST_BAND, LEAST_BAND = 0.3, 0.02  # shares of the samples
 BAND_GROWTH, WARM_BAND = 3.0, 2.0  # times the samples that move; after a new θ
 MOST_BAND = 0.5  # a larger band is the whole
+# A relative gap at which far samples may move, too; and where bands begin after it.
+ROUGH, SMOOTHED = 0.8, 0.01
 BAND_GAP = 0.02  # the gap in the band relative to the whole one
 NEARLY_DONE = 0.3  # … but not smaller than this part of the goal
 MAX_BANDS, MAX_IDLE_BANDS = 50, 5
@@ -185,6 +188,10 @@ class FeatureNewton:
         share = wider * self._next_share(some, at)
         return self.solve(some, at, lambda primal: tol, share)
 
+    def place(self, at: Point) -> None:
+        """Give a point of all samples with Zx in g the best bias, and its gap."""
+        self._place(Samples(None, self.panel, self.terms), at)
+
     def _begin(self, some: Samples, coarse: Point | None) -> Point:
         """The first point: 0, or that of fewer samples."""
         terms, R = some.terms, self.panel.R
@@ -201,6 +208,8 @@ class FeatureNewton:
         alpha = terms.respond(g + b)[0]
         at = Point(x, b, alpha, sigma, g + b, self.fold(some.panel, alpha))
         at.gap = self._gap(some, at)
+        if self._rough(some, at):
+            at.sigma = min(sigma, terms.first_sigma)
         return at
 
     def _place(self, some: Samples, at: Point) -> None:
@@ -211,13 +220,26 @@ class FeatureNewton:
         at.g = at.g + at.b
         at.gap = self._gap(some, at)
 
+    def rest(self, x: Array, folded: Array) -> tuple[float, float]:
+        """The gap of ½‖x‖² at Zᵀα, and the factor of α for which it is."""
+        slope = x - folded
+        return 0.5 * float(slope @ slope), 1.0
+
+    def penalty(self, x: Array) -> float:
+        """½‖x‖²."""
+        return 0.5 * float(x @ x)
+
     def _gap(self, some: Samples, at: Point) -> float:
-        rest = at.x - at.folded
-        return 0.5 * float(rest @ rest) + some.terms.fenchel(at.g, at.alpha)
+        rest, scale = self.rest(at.x, at.folded)
+        return rest + some.terms.fenchel(at.g, scale * at.alpha)
+
+    def _rough(self, some: Samples, at: Point) -> bool:
+        """Whether the gap is so large that far samples may move, too."""
+        return at.gap > ROUGH * self._primal(some, at)
 
     def _primal(self, some: Samples, at: Point) -> float:
         losses = some.terms.fenchel(at.g, np.zeros_like(at.alpha))
-        return 0.5 * float(at.x @ at.x) + losses
+        return self.penalty(at.x) + losses
 
     def solve(
         self, some: Samples, at: Point, goal: Callable[[float], float], share: float
@@ -225,12 +247,14 @@ class FeatureNewton:
         """Bands until the gap is at most goal(primal value); share: the first one."""
         idle = 0
         for _ in range(MAX_BANDS):
-            wanted, before = goal(self._primal(some, at)), at.gap
+            primal, before = self._primal(some, at), at.gap
+            wanted = goal(primal)
             if at.gap <= wanted or idle > MAX_IDLE_BANDS:
                 break
             band = self._band(some, at, share)
             if band is None:
-                at = self.minimize(some, at, (0.0 * at.x, 0.0), wanted)
+                least = SMOOTHED * primal if self._rough(some, at) else 0.0
+                at = self.minimize(some, at, (0.0 * at.x, 0.0), max(wanted, least))
             else:
                 at = self._move(some, band, at, wanted)
             idle = 0 if at.gap < 0.9 * before else idle + 1
@@ -241,7 +265,7 @@ class FeatureNewton:
         """The samples nearest to a kink; None for all."""
         n = some.panel.n
         share = max(share, PER_COLUMN * self.panel.R / n)
-        if not some.terms.shrinks or share >= MOST_BAND:
+        if not some.terms.shrinks or share >= MOST_BAND or self._rough(some, at):
             return None
         away = some.terms.away(at.g, at.alpha)
         edge = float(np.partition(away, int(share * n))[int(share * n)])
@@ -289,46 +313,74 @@ class FeatureNewton:
             g = zx + b
             alpha, d = terms.respond(g)
             folded = self.fold(panel, alpha) + c
-            slope = x - folded
-            rest, kinks = 0.5 * float(slope @ slope), terms.fenchel(g, alpha)
-            gap, idle = rest + kinks, idle + 1
+            rest, scale = self.rest(x, folded)
+            kinks = terms.fenchel(g, alpha)
+            gap = rest + (kinks if scale == 1 else terms.fenchel(g, scale * alpha))
+            idle += 1
             if gap < 0.9 * best:
                 best, idle = gap, 0
             if gap <= goal or idle > IDLE:
                 break
-            if inner > 0 and rest <= SOLVED * kinks and not terms.curved:
+            self.look(some, d, x, folded)
+            if inner > 0 and not terms.curved and self.solved(terms, alpha, kinks):
                 terms.alpha = alpha
                 terms.sigma *= next_sigma(inner)
                 inner = 0
                 continue
-            dx, db = self._direction(some, d, slope)
+            dx, db = self.direction()
             dz = self.predict(panel, dx)
-            along = float((x - c) @ dx) - total * db
-            t = terms.length(g, dz + db, along, float(dx @ dx))
+            along = -float(c @ dx) - total * db
+            t = self.length(terms, (g, dz + db), (x, dx), along)
             x, b, zx, inner = x + t * dx, b + t * db, zx + t * dz, inner + 1
             self.steps += 1
         return Point(x, b, alpha, terms.sigma, g, folded, gap)
 
-    def _direction(self, some: Samples, d: Array, slope: Array) -> tuple[Array, float]:
+    def look(self, some: Samples, d: Array, x: Array, folded: Array) -> None:
+        """Remember where Newton's next step begins."""
+        self._here = some, d, x, folded
+
+    def solved(self, terms: Any, alpha: Array, kinks: float) -> bool:
+        """Whether φ is near enough to its minimum for the next proximal step."""
+        _, _, x, folded = self._here
+        return self.rest(x, folded)[0] <= SOLVED * kinks
+
+    def direction(self) -> tuple[Array, float]:
         """Newton's step: (I + ZᵀDZ, bordered) dx = −slope, and db."""
+        some, d, x, folded = self._here
         if not np.any(d):  # b is exact already
-            return -slope, 0.0
+            return folded - x, 0.0
         system, border, total = self.system(some.numbers, d)
         factor = jittered_cholesky(system, JITTERS)
         if factor is None:
             raise ArithmeticError("the Newton system is not positive definite")
-        dx = scipy.linalg.cho_solve(factor, -slope, check_finite=False)
+        dx = scipy.linalg.cho_solve(factor, folded - x, check_finite=False)
         return dx, -float(border @ dx) / total if self.bias else 0.0
+
+    def length(
+        self,
+        terms: Any,
+        predictions: tuple[Array, Array],
+        weights: tuple[Array, Array],
+        along: float,
+    ) -> float:
+        """The best step length; predictions and weights, each with its change."""
+        x, dx = weights
+        return float(terms.length(*predictions, along + float(x @ dx), float(dx @ dx)))
 
     def system(self, numbers: Array | None, d: Array) -> tuple[Array, Array, float]:
         """I + ZᵀDZ − ZᵀD1 1ᵀDZ/Σd (the last term with a bias), ZᵀD1 and Σd."""
+        system, border, total = self.curvature(numbers, d)
+        system[np.diag_indices_from(system)] += 1
+        return system, border, total
+
+    def curvature(self, numbers: Array | None, d: Array) -> tuple[Array, Array, float]:
+        """The system without I: the curvature of the losses."""
         unit = float(np.max(d))
         sums = unit * self.gram.at(numbers, d / unit)
         border, total = self.root * sums[:-1, -1], float(sums[-1, -1])
         system = self.root[:, None] * sums[:-1, :-1] * self.root
         if self.bias:
             system -= np.outer(border / total, border)
-        system[np.diag_indices_from(system)] += 1
         return system, border, total
 
 

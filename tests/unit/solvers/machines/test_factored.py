@@ -266,7 +266,7 @@ def test_rounded_factors_are_the_data():
 NORMS = [F.LpNorm(1), F.LpNorm(2), F.GroupLasso()]
 PAIRS = [
     pytest.param(solver, formulation, id=f"{solver}-{formulation!r}")
-    for solver in ("analytic", "active", "auto")
+    for solver in ("analytic", "active", "proximal_newton", "auto")
     for formulation in NORMS
     if solver != "active" or formulation != F.LpNorm(2)  # active needs sparse weights
 ]

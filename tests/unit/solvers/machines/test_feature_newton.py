@@ -180,7 +180,8 @@ def test_the_newton_system(bias):
     Z = np.sqrt(0.3) * FACTOR
     slope = rng.normal(size=R)
     some = Samples(None, solver.panel, solver.terms)
-    dx, db = solver._direction(some, d, slope)
+    solver.look(some, d, slope, 0 * slope)
+    dx, db = solver.direction()
     # The whole system, with the bias as one more unknown.
     rows = np.column_stack([Z, np.ones(N)]) if bias else Z
     whole = rows.T @ (d[:, None] * rows)
@@ -195,7 +196,8 @@ def test_no_sample_moves():
     p = problem("hinge")
     solver, slope = newton(p), rng.normal(size=R)
     some = Samples(None, solver.panel, solver.terms)
-    dx, db = solver._direction(some, np.zeros(N), slope)
+    solver.look(some, np.zeros(N), slope, 0 * slope)
+    dx, db = solver.direction()
     np.testing.assert_array_equal(dx, -slope)
     assert db == 0 and solver.gram.rows == 0
 
