@@ -16,6 +16,7 @@ papers/<key>/studies.py.
     epochs        one epoch of the stochastic solvers, in passes
     multiclass    the multi-class hinge on mfeat for many p and C
     million       up to a million kernels, computed on the fly
+    features      MKL on low-rank features: Covertype, LIBLINEAR, growth in n
     many_samples  60,000 samples with exact kernels, no n × n matrix
     disk          kernels in a file, against the speed of the disk
     cluster       kernels on the workers of a Dask cluster
