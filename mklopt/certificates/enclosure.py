@@ -6,7 +6,8 @@ that they declare.
 
 Underflow. What products lose is less than `TINY`; where this is multiplied later on, so
 is `TINY`. Ω and Ω* increase: they are evaluated at block norms of at least `LEAST`, and
-their value is raised by LEAST². An error of V and V* by underflow is far below
+their value is raised by LEAST². V* is evaluated at α/C, which may be denormal: then it
+is bounded over an interval. Otherwise an error of V and V* by underflow is far below
 the rounding error 64 u that they are given. Overflow makes a bound infinite.
 
 Guarantee. lower ≤ f* ≤ upper in exact arithmetic, for the kernels K_m + δ_m I with the
@@ -39,6 +40,7 @@ Array = np.ndarray
 DERIVED = 1e-8  # relative and absolute error of derived operators
 DERIVED_DOMAIN = 1e-7  # relative error of the domain of a derived Ω*
 LEAST = 2.0**-250  # its fourth power, and with it all of Ω and Ω*, does not underflow
+DENORMAL, UNIT = 2.0**-1000, 2.0**-1074  # products below the first may lose digits
 UNBOUNDED = (
     "the {} bound is infinite at this point, or leaves the range of float64; certify "
     "another point, or rescale kernels, C or y towards 1"
@@ -177,12 +179,32 @@ def _value_below(problem: Problem, alpha: Array, v: Array, s: float) -> float:
     penalty += slack * abs(penalty)
     penalty += LEAST**2 + _absolute_error(formulation)
     a = -s * (alpha / problem.spread_costs)  # s·α underflows if C is tiny, α/C not
-    conjugates = loss.conjugate(a, problem.y)
+    conjugates = _conjugates_above(loss, a, alpha, problem.y)
     k, y = (1, problem.y) if a.ndim == 1 else (a.shape[1], problem.y[:, None])
     size = np.abs(a * y).reshape(len(a), -1).sum(axis=1)
     conjugates = conjugates + _loss_rounding(loss, conjugates, k + size)
     value = -_sum_above(problem.costs, conjugates) - penalty
     return value - 4 * U * abs(value) - TINY
+
+
+def _conjugates_above(loss: Loss, a: Array, alpha: Array, y: Array) -> Array:
+    """Upper bounds of V* at the exact −s α/C, but for the rounding of V* itself.
+
+    With a large C, a = −s α/C may be denormal, and off by two units in the last place.
+    V* is convex: the larger value at both ends of that interval is enough. Of several
+    outputs, the slope of V* is at most |log a| < 1000.
+    """
+    found = loss.conjugate(a, y)
+    small = (alpha != 0) & (np.abs(a) < DENORMAL)
+    if not np.any(small):
+        return found
+    if a.ndim == 1:
+        size = np.abs(a)
+        for near in (size + 2 * UNIT, np.maximum(size - 2 * UNIT, 0.0)):
+            near = np.where(small, -np.sign(alpha) * near, a)
+            found = np.maximum(found, loss.conjugate(near, y))
+    k, small = a.size // len(a), np.any(small.reshape(len(a), -1), axis=1)
+    return found + np.where(small, 1000 * k * UNIT, 0.0)
 
 
 def _sum_above(costs: Array, values: Array) -> float:

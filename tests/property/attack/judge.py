@@ -701,17 +701,17 @@ def _judge_exact(case: Case, result: Any, record: Record) -> None:
     near = problem.with_(grams=case.recipe.fitted().grams())
     try:
         good = mklopt.solve(near, tol=1e-9, time_limit=0.5).certificate
-        own = _own(good, evaluator, Record(case))
-        primal, dual = primal + own[0], dual + own[1]
+        points = _own(good, evaluator, Record(case))
+        primal, dual = primal + points[0], dual + points[1]
     except ValueError:  # judged where stored kernels are solved
         pass
-    own_best = _best_multiple(evaluator, found.dual)
+    own = _best_multiple(evaluator, found.dual)
     derived = any("derived operators" in text for text in found.assumptions)
-    if mpf(float(found.lower)) > own_best:
-        by = _excess(mpf(float(found.lower)), own_best)
+    if mpf(float(found.lower)) > own[1]:
+        by = _excess(mpf(float(found.lower)), own[1])
         kind = "derived" if derived else "unproved lower"
         record.add(kind, f"exact kernels: {found.lower!r} by {by}")
-    dual.append(((own_best, own_best), "own"))
+    dual.append((own, "own"))
     _refuted(found, primal, dual, evaluator, record)
 
 
@@ -721,23 +721,23 @@ def _passes(case: Case, problem: Any) -> int:
     return case.seed_of_run % 3 if quadratic and len(problem.shape) == 1 else 0
 
 
-def _best_multiple(evaluator: Exact, alpha: np.ndarray) -> Any:
-    """max D(s·α) over 0 ≤ s ≤ 1, which is concave in s: by golden sections.
+def _best_multiple(evaluator: Exact, alpha: np.ndarray) -> tuple[Any, Any]:
+    """Bounds of max D(s·α) over 0 ≤ s ≤ 1, which is concave in s: by golden sections.
 
     Where D is −∞ the search goes down. A point in the domain is kept.
     """
     block = dyadic(alpha)
 
     def value(s: Fraction) -> Any:
-        return evaluator.dual((block[0], block[1] * s))[1]
+        return evaluator.dual((block[0], block[1] * s))
 
-    low, high, best = Fraction(0), Fraction(1), max(value(Fraction(1)), value(ZERO))
+    low, high, met = Fraction(0), Fraction(1), [value(Fraction(1)), value(ZERO)]
     for _ in range(SECTIONS):
         a, b = low + (high - low) * SHORT, high - (high - low) * SHORT
         at_a, at_b = value(a), value(b)
-        best = max(best, at_a, at_b)
-        low, high = (a, high) if at_b > at_a else (low, b)
-    return best
+        met += [at_a, at_b]
+        low, high = (a, high) if at_b[1] > at_a[1] else (low, b)
+    return max(one[0] for one in met), max(one[1] for one in met)
 
 
 # ---- many cases ----------------------------------------------------------------------

@@ -394,3 +394,19 @@ def test_the_dual_point_is_inside_a_derived_domain():
         alpha = 0.5 * (1 + above) * problem.y  # the norm of v is 1 + above
         found = certify(problem, alpha, np.ones(2)).enclosure
         assert found.shrink * (1 + above) <= 1 and found.shrink > 1 - 2e-6 - above
+
+
+@pytest.mark.parametrize("loss", ["hinge", "one_class", "eps_insensitive"])
+def test_a_dual_point_that_is_denormal_in_units_of_C(loss):
+    """α/C near 1e-315 has few digits left; C times as much are all of the bound."""
+    rng, n = np.random.default_rng(3), 4
+    y = np.ones(n) if loss == "one_class" else np.array([1.0, -1.0, 1.0, -1.0])
+    grams = GramStack(np.eye(n)[None])
+    problem = Problem(grams, y, loss, GroupLasso(), C=1e296, bias=False)
+    eps = getattr(problem.loss, "eps", 0.0)
+    for _ in range(20):
+        given = y * rng.uniform(1e-19, 9e-19, n)
+        found = certify(problem, dual=given, weights=np.ones(1)).enclosure
+        alpha = [Fraction(float(a)) * Fraction(found.shrink) for a in found.alpha]
+        exact = sum(a * Fraction(b) - abs(a) * Fraction(eps) for a, b in zip(alpha, y))
+        assert any(alpha) and Fraction(found.lower) <= exact
