@@ -80,6 +80,8 @@ TRAITS = {
     ),
     # Ω(u) = ½‖(Σ_{k∈j} u_k)_j‖²_{2q} with 2q > 1 over groups j.
     "sums": Trait("sums of block norms inside groups", "simplices"),
+    # The same with q < ∞: kernel weights of all groups are finite.
+    "finite_sums": Trait("sums of block norms, with a finite exponent", "simplices"),
     # The same with q ≥ 1: ½ max over γ ≥ 0, ‖γ‖_{q*} ≤ 1 of Σ_j γ_j (Σ_{k∈j} u_k)².
     "simplices": Trait("simplices of kernel weights", "simplices"),
 }
@@ -381,7 +383,7 @@ class Formulation(ClosedForms):
         used = np.flatnonzero(self.prox(u, step) > 0)
         J = np.empty((len(used), len(used)))
         for place, m in enumerate(used):
-            h = (1e-5 if self.closed("prox") else 1e-3) * u[m]
+            h = (1e-5 if self.closed("prox") else 1e-2) * u[m]  # a program errs by 1e-6
             move = h * (np.arange(len(u)) == m)
             ahead, back = self.prox(u + move, step), self.prox(u - move, step)
             J[:, place] = (ahead - back)[used] / (2 * h)

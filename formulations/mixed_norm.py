@@ -209,7 +209,8 @@ class VSKL(SquaredMixedNorm):
     @property
     def traits(self) -> frozenset[str]:
         """Those of mixed norms, and simplices inside the groups."""
-        return super().traits | {"sums", "simplices"}
+        found = super().traits | {"sums", "simplices"}
+        return found | stated(finite_sums=self.q < INF)
 
     @classmethod
     def examples(cls, M: int) -> list[Formulation]:
@@ -256,6 +257,7 @@ class Composite(SquaredMixedNorm):
             two_levels=max(self.r, self.s) < 2,
             smooth_dual=min(self.r, self.s) > 1,
             sums=self.r == 1 < self.s,
+            finite_sums=self.r == 1 < self.s,
         )
 
     @classmethod

@@ -130,15 +130,17 @@ class Problem:
     def kinds(self) -> set[str]:
         """What solvers may ask for: the kinds of the loss, "features" and "factors".
 
-        Both: kernels as factors with few columns, for which there is an SVM solver with
-        second derivatives; "features" with k classes, "factors" with one output.
+        Both: kernels as factors, for which there is an SVM solver with second
+        derivatives; "features" with k classes and few columns, "factors" with one
+        output.
         """
         found = self.loss.kinds(self.y)
         if self.grams.in_feature_space:
             classes = self.loss.class_terms(self.y, self.costs) is not None
             found |= {"features"} if classes else set()
+        if self.grams.storage == "factors" and len(self.shape) == 1:
             solvable = found & {"quadratic", "twice_differentiable"}
-            found |= {"factors"} if solvable and len(self.shape) == 1 else set()
+            found |= {"factors"} if solvable else set()
         return found
 
     def feasible(self, alpha: Array) -> Array:

@@ -8,8 +8,8 @@ Three rules give weights near such a point, with u_m = ‖w_m‖ and v_m = ‖α
     u/∂Ω(u)        u/v        ∂Ω*(v)/v     (where Ω* is smooth)
 
 They agree at the optimum. The one with the smallest primal value is certified, and
-returned if its gap is small enough. Otherwise the coefficients are returned. Feature
-weights are certified as they are: only they can be enclosed well for many samples.
+returned if its gap is small enough. Otherwise the coefficients are returned. With many
+samples feature weights are certified as they are: only they can be enclosed well.
 """
 
 import contextlib
@@ -38,12 +38,13 @@ def certified_again(found: Certificate, tol: float) -> Certificate:
         return certify(problem, alpha, zero)
     if found.weights is not None:
         return certify_again(problem, alpha, found.weights)
-    if found.features is not None:  # the point of a factored problem, as it is
-        return certify(problem, alpha, features=found.features)
+    points = {"coefficients": found.coefficients, "features": found.features}
+    if problem.grams.in_feature_space:
+        return certify(problem, alpha, **points)
     near = certify(problem, alpha, weights_near(found))
     if meets(near, tol):
         return near
-    again = certify(problem, alpha, coefficients=found.coefficients)
+    again = certify(problem, alpha, **points)
     return near if near.relative_gap <= again.relative_gap else again
 
 

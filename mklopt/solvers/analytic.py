@@ -64,7 +64,7 @@ def analytic(
         machine.solve(theta)
         certificate = yield machine.iterate()
         machine.set_tolerance(certificate)
-        if certificate.primal > best * (1 + 1e-12):
+        if certificate.primal > best * (1 + 1e-12) + machine.gap:
             ahead.retreat()
             theta, best = plain, np.inf
             continue

@@ -66,7 +66,7 @@ def plan(problem: Problem) -> Iterator[tuple[Solver, str]]:
     formulation, anything = problem.formulation, "it takes every formulation and loss"
     name, solvable = formulation.name, f"{problem.loss.name} has an SVM solver"
     several, few_columns = problem.grams.M > 1, problem.grams.in_feature_space
-    if several and not proximal_newton.why_not(problem):
+    if several and few_columns and not proximal_newton.why_not(problem):
         first, why = proximal_newton, f"factors with few columns, and {solvable}"
     elif "smooth_dual" in formulation.traits and not analytic.why_not(problem):
         first, why = analytic, f"{name} uses all kernels, and {solvable}"

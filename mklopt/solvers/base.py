@@ -153,8 +153,8 @@ class Solver:
             wanted = " and ".join(map(_in_words, missing))
             return f"{name} does not state {wanted}"
         if not problem.kinds & self.losses:
-            if self.losses == {"factors"} and not problem.grams.in_feature_space:
-                return "it needs kernels as factors with few columns and many samples"
+            if self.losses == {"factors"} and problem.grams.storage != "factors":
+                return "it needs kernels as factors (GramStack.from_factors)"
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
             return "it needs bias=True" if True in self.bias else "it needs bias=False"

@@ -1,8 +1,8 @@
 """Proximal Newton steps in feature space: MKL on factors for about one SVM.
 
-Problem. Kernels as factors with few columns (such as Nyström features of many samples),
-losses with one output and an inner solver, formulations with a smooth dual, weights on
-simplices, or on an orthant.
+Problem. Kernels as factors, best with few columns (such as Nyström features of many
+samples), losses with one output and an inner solver, formulations with a smooth dual,
+weights on simplices (q < ∞ across them), or on an orthant.
 
 Algorithm. Newton's method on the proximal steps of the dual, in the feature weights w
 and the bias of all kernels at once (steps/proximal_newton.py). The model of a step has
@@ -29,13 +29,14 @@ from .steps.proximal_newton import ProximalNewton
 
 FIRST_TOLERANCE = 1e-2  # relative to ΣC V(0), before the first certificate
 TOLERANCE, ACCURATE = 0.03, 0.1  # of the gap; a larger relative gap counts as ACCURATE
+ROUNDING = 1e-13  # relative to the primal value: no smaller gap is asked for
 GOOD_PREDICTION = 2.0  # the size of predictions at the first weights
 TINY_SHARE = 1e-12  # of first norms, relative to the largest
 
 
 @solver(
     "proximal_newton",
-    needs={"smooth_dual or simplex or sums or orthant"},
+    needs={"smooth_dual or simplex or finite_sums or orthant"},
     losses={"factors"},
     reference="suzuki2009",
     guarantee="the objective of every proximal step falls in every Newton step",
@@ -97,6 +98,6 @@ def first_norms(problem: Problem) -> Array:
 
 
 def next_tolerance(certificate: Certificate) -> float:
-    """A part of the certified gap."""
+    """A part of the certified gap, but not less than rounding allows."""
     gap, primal = max(certificate.gap, 0.0), abs(certificate.primal)
-    return TOLERANCE * min(gap, ACCURATE * primal)
+    return max(TOLERANCE * min(gap, ACCURATE * primal), ROUNDING * primal)

@@ -34,9 +34,9 @@ TINY_ROOT = 1e-100  # √θ of kernels of weight 0, relative to the largest
 ON_BOUND = 1e-9  # α_i this near to a bound counts as on it; relative to the largest |α|
 STIFF = 100.0  # times σ: the curvature of a kink in derivatives
 LOOSER = 10.0  # the first tolerance, relative to that of other machines
-# The tolerance relative to the certified gap, with one kernel and with several; a gap
-# larger than ACCURATE times the primal value counts as this.
-ALONE, TOLERANCE, ACCURATE = 0.03, 1e-3, 0.1
+# The tolerance relative to the certified gap with one kernel, where nothing depends on
+# α but the certificate; a gap above ACCURATE times the primal value counts as this.
+ALONE, ACCURATE = 0.03, 0.1
 
 
 class FactoredMachine(Machine):
@@ -138,9 +138,9 @@ class FactoredMachine(Machine):
 
     def set_tolerance(self, certificate: Certificate) -> None:
         """Set the tolerance to a part of the certified gap."""
-        share = ALONE if self.problem.grams.M == 1 else TOLERANCE
+        share = ALONE if self.problem.grams.M == 1 else self.sharpness
         gap, primal = max(certificate.gap, 0.0), abs(certificate.primal)
-        self.tol = max(self.sharpness, share) * min(gap, ACCURATE * primal)
+        self.tol = share * min(gap, ACCURATE * primal)
 
     # ---- J and its derivatives -----------------------------------------------------
 

@@ -244,10 +244,13 @@ class FeatureNewton:
     def solve(
         self, some: Samples, at: Point, goal: Callable[[float], float], share: float
     ) -> Point:
-        """Bands until the gap is at most goal(primal value); share: the first one."""
-        idle = 0
+        """Bands until the gap is at most goal(primal value); share: the first one.
+
+        The best point so far; it ends where rounding allows no better one.
+        """
+        idle, best = 0, at
         for _ in range(MAX_BANDS):
-            primal, before = self._primal(some, at), at.gap
+            primal = self._primal(some, at)
             wanted = goal(primal)
             if at.gap <= wanted or idle > MAX_IDLE_BANDS:
                 break
@@ -257,9 +260,10 @@ class FeatureNewton:
                 at = self.minimize(some, at, (0.0 * at.x, 0.0), max(wanted, least))
             else:
                 at = self._move(some, band, at, wanted)
-            idle = 0 if at.gap < 0.9 * before else idle + 1
+            idle = 0 if at.gap < 0.9 * best.gap else idle + 1
+            best = at if at.gap < best.gap else best
             share = self._next_share(some, at) if idle == 0 else 2 * share
-        return at
+        return best
 
     def _band(self, some: Samples, at: Point, share: float) -> Array | None:
         """The samples nearest to a kink; None for all."""

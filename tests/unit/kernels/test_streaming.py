@@ -282,7 +282,11 @@ def cells_for(solver: str) -> list[Cell]:
     return wanted or able[:1]
 
 
-@pytest.mark.parametrize("solver", sorted(solvers()))
+# Those that need factors have nothing to do with kernels that are computed on demand.
+STREAMING = sorted(n for n, found in solvers().items() if found.losses != {"factors"})
+
+
+@pytest.mark.parametrize("solver", STREAMING)
 def test_every_solver_runs_on_it_and_meets_the_reference(solver, cell_counter):
     cells = cells_for(solver)
     assert cells, f"{solver} promises none of the contract problems; give it one"

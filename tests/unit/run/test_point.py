@@ -13,6 +13,7 @@ from tests.problems import subset_gaussians
 
 K, Y = subset_gaussians(60, 6)
 GRAMS = GramStack(K)
+FACTORS = GramStack.from_factors([np.linalg.cholesky(k + 1e-9 * np.eye(60)) for k in K])
 
 
 def problem(formulation=None, loss="hinge", C=1.0) -> Problem:
@@ -76,6 +77,7 @@ def test_what_is_returned_is_what_is_certified(name):
         problem(BlockL1()),
         problem().with_(bias=False),
         problem(loss="squared").with_(bias=False),
+        problem().with_(grams=FACTORS),
     ):
         if solvers()[name].why_not(one):
             continue

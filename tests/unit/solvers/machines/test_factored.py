@@ -274,13 +274,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("solver", "formulation"), PAIRS)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
-def test_solvers_reach_the_same_objective_without_a_matrix(
-    solver, formulation, loss, request
-):
-    sparse = formulation == F.GroupLasso() or (formulation, loss) == (NORMS[0], "hinge")
-    if solver == "analytic" and sparse:
-        reason = "stagnates at a gap of 1e-5 on factors, not on matrices"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+def test_solvers_reach_the_same_objective_without_a_matrix(solver, formulation, loss):
     p = problem(loss, formulation=formulation)
     result = solve(p, solver, tol=1e-6)
     other = solve(made_dense(p), "auto", tol=1e-6)

@@ -88,7 +88,7 @@ def test_few_steps_from_a_start():
 
 def test_matrices_are_refused():
     dense = GramStack(np.stack([L @ L.T for L in FACTORS]))
-    with pytest.raises(Unsupported, match="needs kernels as factors with few columns"):
+    with pytest.raises(Unsupported, match="needs kernels as factors"):
         find("proximal_newton", problem().with_(grams=dense))
 
 
