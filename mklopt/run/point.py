@@ -14,6 +14,7 @@ samples feature weights are certified as they are: only they can be enclosed wel
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def certified_again(found: Certificate, tol: float) -> Certificate:
         return certify(problem, alpha, zero)
     if found.weights is not None:
         return certify_again(problem, alpha, found.weights)
-    points = {"coefficients": found.coefficients, "features": found.features}
+    points: Any = {"coefficients": found.coefficients, "features": found.features}
     if problem.grams.in_feature_space:
         return certify(problem, alpha, **points)
     near = certify(problem, alpha, weights_near(found))

@@ -17,7 +17,7 @@ import numpy as np
 
 Array = np.ndarray
 MAX_BYTES = 1 << 28  # of one message
-PARTS = ("dual", "weights", "coefficients")
+PARTS = ("dual", "weights", "coefficients", "features")
 POINTS = ("given", "last", "made")
 
 
@@ -28,6 +28,7 @@ class Candidate:
     dual: Array | None
     weights: Array | None = None
     coefficients: Array | None = None
+    features: Array | None = None  # feature weights, of kernels that are factors
 
 
 @dataclass(frozen=True, eq=False)

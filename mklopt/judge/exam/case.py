@@ -68,9 +68,8 @@ def certified(problem: Problem, given: Candidate) -> Certificate:
         dual = svm_dual(problem, given.weights)
     if dual is None:
         raise ValueError("the SVM at these weights cannot be solved")
-    if given.coefficients is not None:
-        return certify(problem, dual, coefficients=given.coefficients)
-    return certify(problem, dual, given.weights)
+    points: Any = {"coefficients": given.coefficients, "features": given.features}
+    return certify(problem, dual, given.weights, **points)
 
 
 def error_of(problem: Problem, given: Candidate) -> float:
@@ -148,13 +147,16 @@ class Case:
 
     @cached_property
     def weights(self) -> Array:
-        """θ as given, or ‖w_m‖/‖α‖_{K_m} of the coefficients."""
+        """θ as given, or ‖w_m‖/‖α‖_{K_m} of the coefficients or feature weights."""
         if self.given.weights is not None:
             return self.given.weights
-        B = self.given.coefficients
-        assert B is not None
-        squares = B * self.problem.grams.apply(B)
-        u = np.sqrt(np.maximum(squares.reshape(len(B), -1).sum(axis=1), 0.0))
+        B, grams = self.given.coefficients, self.problem.grams
+        if B is None:
+            assert self.given.features is not None
+            u = grams.feature_norms(self.given.features)
+        else:
+            squares = B * grams.apply(B)
+            u = np.sqrt(np.maximum(squares.reshape(len(B), -1).sum(axis=1), 0.0))
         return np.divide(u, self.v, out=np.zeros_like(u), where=self.v > 1e-300)
 
     @cached_property
@@ -162,6 +164,8 @@ class Case:
         """f of the candidate, with the best bias."""
         if self.given.coefficients is not None:
             f = np.sum(self.problem.grams.apply(self.given.coefficients), axis=0)
+        elif self.given.features is not None:
+            f = self.problem.grams.unfold(self.given.features)
         else:
             f = self.problem.grams.combine(self.weights) @ self.dual
         if self.problem.bias:

@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 
 import mklopt
-from mklopt.judge.exam.answer import Answer, Candidate, pack
+from mklopt.certificates.certificate import Certificate
+from mklopt.judge.exam.answer import PARTS, Answer, Candidate, pack
 from mklopt.problem import Problem, describe
 from mklopt.run.loop import Best, solve
 from mklopt.solvers import Iterate, Solver, solvers
@@ -213,7 +214,7 @@ def _in_the_loop(solver: Solver, problem: Problem, tol: float, limit: float) -> 
         result.message,
         given,
         _as_given(seen[-1]),
-        Candidate(made.alpha, made.weights, made.coefficients),
+        _of_certificate(made),
         tuple(result.trace.gap),
         [np.array(i.weights, float) for i in seen if i.weights is not None][:-1],
     )
@@ -231,9 +232,15 @@ def _iterate(given: Any) -> Iterate:
     return replace(given, **once)
 
 
+def _of_certificate(made: Certificate) -> Candidate:
+    """Weights where there are some: then feature weights follow from them."""
+    features = made.features if made.weights is None else None
+    return Candidate(made.alpha, made.weights, made.coefficients, features)
+
+
 def _as_given(iterate: Iterate) -> Candidate:
     """Copies: a solver may go on working in its arrays."""
-    parts = (iterate.dual, iterate.weights, iterate.coefficients)
+    parts = (getattr(iterate, name) for name in PARTS)
     called = (part() if callable(part) else part for part in parts)
     return Candidate(*(None if a is None else np.array(a, float) for a in called))
 
