@@ -41,7 +41,7 @@ lint: install
 # NAME is a file of benchmarks/. Those with other people's solvers run in an environment of their own.
 NAME   := flagship
 BENCH  := $(if $(filter flagship estimators,$(NAME)),$(RIVALS),$(VENV))
-ALL_CORES := flagship from_x million disk cluster digits features many_samples
+ALL_CORES := flagship from_x million disk cluster digits exact features many_samples
 
 bench: $(BENCH)/.installed
 	$(if $(filter $(ALL_CORES),$(NAME)),,$(ONE)) $(BENCH)/bin/python -m benchmarks $(NAME) $(ARGS)

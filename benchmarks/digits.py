@@ -25,7 +25,6 @@ kernels: the time of this grows with the square of the number of samples.
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -202,7 +201,7 @@ def main() -> None:
     for cost in given.C:
         how = (given.samples, given.epochs, cost, given.validate, given.certify)
         rows, more = run(*how)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        peak = harness.peak_memory() / 1e9
         tables.append(table(rows, given.samples, cost))
         lines += [*verdicts(rows, peak), *more]
     harness.report(harness.console(), "digits", __doc__, tables, lines)

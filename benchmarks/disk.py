@@ -21,7 +21,6 @@ deleted at the end, or kept with --keep.
 from __future__ import annotations
 
 import mmap
-import multiprocessing
 import os
 import resource
 import tempfile
@@ -39,7 +38,6 @@ from mklopt.problem import Problem
 from mklopt.run.loop import solve
 from mklopt.util.checks import byte_count
 from mklopt.util.tables import plain_table
-from mklopt.util.threads import available, threads
 
 TOL, MOST_RATIO, MOST_MEMORY = 1e-3, 1.5, 3e9
 EXPONENTS = {"ℓ1": 1.0, "ℓ4/3": 4 / 3}
@@ -107,7 +105,15 @@ def run(path: Path, name: str, memory: str, limit: int = 0) -> Row:
     found, seconds = harness.timed(lambda: solved(grams, name))
     speed = 2 / (1 / before + 1 / bandwidth(path))
     read = grams.bytes_read
-    return Row(name, seconds, read, speed, peak(), bits(found), found.relative_gap)
+    return Row(
+        name,
+        seconds,
+        read,
+        speed,
+        harness.peak_memory(),
+        bits(found),
+        found.relative_gap,
+    )
 
 
 def streamed(n: int, M: int, name: str) -> Row:
@@ -115,12 +121,15 @@ def streamed(n: int, M: int, name: str) -> Row:
     solved(family(200, 40).lazy("0MB"), name)  # compiles the loops
     found, seconds = harness.timed(lambda: solved(family(n, M).lazy(), name))
     gap = found.relative_gap
-    return Row(f"{name}, on the fly", seconds, 0, np.inf, peak(), bits(found), gap)
-
-
-def peak() -> float:
-    """The peak memory of this process so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+    return Row(
+        f"{name}, on the fly",
+        seconds,
+        0,
+        np.inf,
+        harness.peak_memory(),
+        bits(found),
+        gap,
+    )
 
 
 def on_file(path: Path, name: str, memory: str) -> Any:
@@ -143,17 +152,6 @@ def bits(found: Any) -> tuple[str, ...]:
 def in_memory(n: int, M: int, dtype: str, name: str) -> tuple[str, ...]:
     """The certificate of the same kernels in memory."""
     return bits(solved(family(n, M).grams(dtype=dtype), name))
-
-
-def alone(function: Any, *arguments: Any) -> Any:
-    """What a function returns, in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_on_all_cores, (function, *arguments))
-
-
-def _on_all_cores(function: Any, *arguments: Any) -> Any:
-    with threads(available()):  # it is a child, but has the machine to itself
-        return function(*arguments)
 
 
 def table(rows: list[Row], title: str) -> Table:
@@ -208,11 +206,11 @@ def main() -> None:
         lines.append(f"written: {size / 1e9:.1f} GB in {seconds:.0f} s")
     try:
         for name in [given.only] if given.only else list(EXPONENTS):
-            rows.append(alone(run, path, name, given.memory, limit))
-            same = alone(in_memory, n, M, dtype, name) if given.check else None
+            rows.append(harness.alone(run, path, name, given.memory, limit))
+            same = harness.alone(in_memory, n, M, dtype, name) if given.check else None
             lines += verdicts(rows[-1], same)
             if given.streamed:
-                rows.append(alone(streamed, n, M, name))
+                rows.append(harness.alone(streamed, n, M, name))
                 lines += verdicts(rows[-1], None)
     finally:
         if not given.keep:

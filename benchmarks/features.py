@@ -33,8 +33,6 @@ before the first judged run:
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,7 +50,7 @@ from mklopt.problem import Problem
 from mklopt.run.loop import solve
 from mklopt.solvers.machines.factory import machine_for
 from mklopt.util.tables import plain_table
-from mklopt.util.threads import available, threads
+from mklopt.util.threads import threads
 
 Array = np.ndarray
 SIZES = (10_000, 30_000, 100_000, 300_000, 581_012)
@@ -91,22 +89,10 @@ class Run:
     peak_mb: float = 0.0
 
 
-def memory() -> float:
-    """The peak memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-
-
-def alone(function: Callable[..., Run], *arguments: Any) -> Run:
-    """A run in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(with_cores, (function, *arguments))
-
-
-def with_cores(function: Callable[..., Run], *arguments: Any) -> Run:
-    """A run with all cores; a process of multiprocessing has one thread by default."""
-    with threads(available()):
-        found = function(*arguments)
-    found.peak_mb = memory()
+def measured(function: Callable[..., Run], *arguments: Any) -> Run:
+    """A run with its peak of memory."""
+    found = function(*arguments)
+    found.peak_mb = harness.peak_memory() / 1e6
     return found
 
 
@@ -367,24 +353,21 @@ def judged_covertype(rows: list[Run]) -> list[str]:
 
 def runs(case: str, n: int) -> list[Run]:
     """All runs of a case."""
-    one: list[partial[Run]] = []
+    few = min(n, COUNTED)
+    each: list[tuple[Any, ...]] = [(pipelines, few)]
     if case == "small":
-        one = [partial(alone, small, name) for name in FORMULATIONS]
+        each = [(small, name) for name in FORMULATIONS]
     elif case == "growth":
-        one = [partial(alone, one_kernel, size, 1.0) for size in SIZES if size <= n]
+        each = [(one_kernel, size, 1.0) for size in SIZES if size <= n]
     elif case == "counts":
-        one = [partial(alone, one_kernel, min(n, COUNTED), C) for C in PENALTIES]
+        each = [(one_kernel, few, C) for C in PENALTIES]
     elif case == "liblinear":
-        each = [(C, gap) for C in PENALTIES for gap in GAPS]
-        one = [partial(alone, against_liblinear, min(n, COUNTED), *e) for e in each]
-    elif case == "pipelines":
-        one = [partial(alone, pipelines, min(n, COUNTED))]
-    else:
+        each = [(against_liblinear, few, C, gap) for C in PENALTIES for gap in GAPS]
+    elif case == "covertype":
         n = min(n, SIZES[-1] - HELD_OUT)
         C = chosen_penalty() / n
-        names = ("ℓ1", "ℓ2", "one SVM")
-        one = [partial(alone, on_covertype, name, n, C) for name in names]
-    return [function() for function in one]
+        each = [(on_covertype, name, n, C) for name in ("ℓ1", "ℓ2", "one SVM")]
+    return [harness.alone(measured, *run) for run in each]
 
 
 @harness.needs_data

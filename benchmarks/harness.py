@@ -8,14 +8,16 @@ machine and on a fast one.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import platform
+import resource
 import time
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from importlib import metadata
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
@@ -24,6 +26,7 @@ from rich.table import Table
 from mklopt import data
 from mklopt.util import style
 from mklopt.util.tables import markdown
+from mklopt.util.threads import available, threads
 
 Array = np.ndarray
 Found = TypeVar("Found")
@@ -80,6 +83,29 @@ def one_pass(K: Array) -> Callable[[], Array]:
 def pass_time(K: Array, rounds: int = 7) -> float:
     """Seconds of one pass."""
     return medians(one_pass(K), rounds=rounds)[0]
+
+
+# ---- processes ---------------------------------------------------------------
+
+
+def alone(function: Callable[..., Found], *arguments: Any) -> Found:
+    """What a function returns, in a process of its own: its peak of memory is its own.
+
+    It has all cores; a child of multiprocessing has one thread by default.
+    """
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(on_all_cores, (function, *arguments))
+
+
+def on_all_cores(function: Callable[..., Found], *arguments: Any) -> Found:
+    """What a function returns, with all cores."""
+    with threads(available()):
+        return function(*arguments)
+
+
+def peak_memory() -> float:
+    """The peak of memory of this process so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
 # ---- arguments and output ----------------------------------------------------

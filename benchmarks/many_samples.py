@@ -18,8 +18,6 @@ written before the first run:
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
 import time
 from typing import NamedTuple
 
@@ -34,7 +32,6 @@ from mklopt.kernels import by_rows
 from mklopt.problem import Problem
 from mklopt.run.loop import solve
 from mklopt.util.tables import plain_table
-from mklopt.util.threads import available, threads
 
 NARROW, WIDE = 2.5, 40.0
 LONGEST, PEAK_GB = 3600.0, 10.0  # of one run in seconds; of memory
@@ -99,21 +96,9 @@ def run(name: str, samples: int) -> Run:
     found, trace = result.certificate, result.trace
     used, support = map(np.count_nonzero, (result.weights, result.dual))
     passes, svms = problem.grams.passes, int(trace.last("svm_solves"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    peak = harness.peak_memory() / 1e9
     measured = (took, cpu, found.width, (found.lower, found.upper), passes, svms)
     return Run(name, n, result.status, *measured, int(used), int(support), peak)
-
-
-def alone(name: str, samples: int) -> Run:
-    """run(…) in a process of its own, with all cores."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(run_with_all_cores, (name, samples))
-
-
-def run_with_all_cores(name: str, samples: int) -> Run:
-    """run(…); a process of multiprocessing has one thread by default."""
-    with threads(available()):
-        return run(name, samples)
 
 
 def shown(rows: list[Run]) -> Table:
@@ -151,7 +136,7 @@ def main() -> None:
     data.load("mnist")  # missing data are noticed here, not in a child
     console, rows = harness.console(150), []
     for name in given.cases:
-        rows.append(alone(name, given.samples))
+        rows.append(harness.alone(run, name, given.samples))
         console.print(f"{name}: {rows[-1].took:.0f} s, {rows[-1].bounds}")
     harness.report(console, "many_samples", __doc__, [shown(rows)], judged(rows))
 

@@ -19,8 +19,6 @@ can be told. The settings and limits were written before the first run:
 
 from __future__ import annotations
 
-import multiprocessing
-import resource
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -36,7 +34,6 @@ from mklopt.formulations import LpNorm, Tikhonov
 from mklopt.problem import Problem
 from mklopt.run.loop import solve
 from mklopt.util.tables import plain_table
-from mklopt.util.threads import available, threads
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 PENALTIES = (1e2, 1e4)
@@ -75,20 +72,15 @@ class Run:
     peak_mb: float = 0.0
 
 
-def memory() -> float:
-    """The peak memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-
-
 def run(M: int, case: str = "", C: float = 1.0) -> Run:
     """Fit, one quad, and a case, if one is named, in this process."""
     sonar = data.load("sonar").standardized()
     kernels.subset_gaussians(10).fit(sonar.X, "unit_trace").lazy().quad(sonar.y)
-    found, before = Run(M, case, C), memory()
+    found, before = Run(M, case, C), harness.peak_memory()
     fitted, found.fit = harness.timed(
         lambda: kernels.subset_gaussians(M).fit(sonar.X, "unit_trace")
     )
-    found.fit_mb = memory() - before
+    found.fit_mb = (harness.peak_memory() - before) / 1e6
     grams = fitted.lazy()
     points = [sonar.y, np.roll(sonar.y, 1) / 2]
     found.quad = fastest_quad(grams, points)
@@ -107,25 +99,13 @@ def run(M: int, case: str = "", C: float = 1.0) -> Run:
         found.svms = int(result.trace.last("svm_solves"))
         f = grams.combine(result.weights) @ result.dual + result.bias
         found.wrong = float(np.mean(np.sign(f) != sonar.y))
-    found.peak_mb = memory()
+    found.peak_mb = harness.peak_memory() / 1e6
     return found
 
 
 def fastest_quad(grams: Any, points: list[np.ndarray]) -> float:
     """The shortest time of a quad, in seconds."""
     return min(harness.timed(partial(grams.quad, a))[1] for a in points)
-
-
-def alone(*arguments: Any) -> Run:
-    """run(…) in a process of its own, with all cores."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(run_with_all_cores, arguments)
-
-
-def run_with_all_cores(*arguments: Any) -> Run:
-    """run(…); a process of multiprocessing has one thread by default."""
-    with threads(available()):
-        return run(*arguments)
 
 
 def growth(rows: list[Run]) -> Table:
@@ -178,11 +158,13 @@ def main() -> None:
     given = parser.parse_args()
     data.load("sonar")  # missing data are noticed here, not in a child
     shown = harness.console(150)
-    rows = [alone(M) for M in SIZES if given.largest >= M] or [alone(given.largest)]
+    rows = [harness.alone(run, M) for M in SIZES if given.largest >= M] or [
+        harness.alone(run, given.largest)
+    ]
     cases = []
     for case in given.cases:
         for C in PENALTIES:
-            cases.append(alone(rows[-1].M, case, C))
+            cases.append(harness.alone(run, rows[-1].M, case, C))
             shown.print(f"{case}, C = {C:g}: {cases[-1].took:.1f} s")
     tables = [growth(rows)] + ([solves(cases)] if cases else [])
     harness.report(shown, "million", __doc__, tables, judged(rows, cases))

@@ -14,6 +14,7 @@ from benchmarks import (
     digits,
     disk,
     epochs,
+    exact,
     features,
     from_x,
     harness,
@@ -33,8 +34,9 @@ from mklopt.util import style, threads
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path):
-    """Benchmarks write here."""
+    """Benchmarks write here, and run in this process."""
     monkeypatch.setattr(style, "FOLDER", tmp_path)
+    monkeypatch.setattr(harness, "alone", lambda function, *given: function(*given))
     return tmp_path
 
 
@@ -162,7 +164,6 @@ def test_epochs_over_digits_on_the_fly(monkeypatch, capsys, folder):
 
 def test_many_samples_are_solved_by_rows(images, monkeypatch, capsys, folder):
     monkeypatch.setattr(by_rows, "MATRIX_BYTES", by_rows.MATRIX_BYTES)
-    monkeypatch.setattr(many_samples, "alone", many_samples.run)
     words = ("--samples", "110", "--cases", "l4/3", "l1")
     out = run(many_samples, monkeypatch, capsys, *words)
     assert by_rows.MATRIX_BYTES < 8 * 110**2
@@ -178,7 +179,6 @@ def test_many_kernels_are_fitted_solved_and_judged(monkeypatch, capsys, folder):
     X = rng.normal(size=(40, 5))
     toy = data.Dataset("toy", X, np.sign(X[:, 0] + 0.3 * rng.normal(size=40)))
     monkeypatch.setattr(data, "load", lambda name: toy)
-    monkeypatch.setattr(million, "alone", million.run)
     monkeypatch.setattr(million, "SIZES", (20, 60))
     words = ("--largest", "60", "--cases", "ℓ1", "ℓ2", "spg")
     out = run(million, monkeypatch, capsys, *words)
@@ -269,7 +269,6 @@ def test_a_program_that_fails_is_an_error():
 
 def test_the_benchmark_of_kernels_on_disk(monkeypatch, capsys, folder):
     """The bits agree; the time of a small problem says nothing."""
-    monkeypatch.setattr(disk, "alone", lambda function, *given: function(*given))
     words = ("--kernels", "12", "--samples", "60", "--folder", str(folder), "--check")
     said = run(disk, monkeypatch, capsys, *words, "--streamed")
     assert "pass  ℓ4/3, on the fly: gap" in said
@@ -286,7 +285,6 @@ def test_the_benchmark_of_kernels_on_disk(monkeypatch, capsys, folder):
 
 def test_the_benchmark_of_factors(monkeypatch, capsys):
     """Small sizes: times say nothing, gaps and counts do."""
-    monkeypatch.setattr(features, "alone", lambda function, *given: function(*given))
     monkeypatch.setattr(features, "warmed_up", lambda: None)
     small, kernel = (
         (features.small, (1500, 3, 4)),
@@ -305,3 +303,36 @@ def test_the_benchmark_of_factors(monkeypatch, capsys):
     assert [line[:4] for line in lines] == ["FAIL", "pass"]
     rows = [features.Run("", n, seconds={1e-6: n**1.2}) for n in (10, 100)]
     assert features.power(rows) == pytest.approx(1.2)
+
+
+# ---- exact -----------------------------------------------------------------------
+
+
+def few_points() -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    return X, np.sign(X[:, 0] * X[:, 1] + 0.1)
+
+
+def killed_at_once(n, C, path):
+    return 7.0
+
+
+def test_the_benchmark_of_exact_kernels(monkeypatch, capsys):
+    monkeypatch.setattr(features, "covertype", few_points)
+    monkeypatch.setattr(features, "chosen_penalty", lambda: 200.0)
+    monkeypatch.setattr(exact, "killed", killed_at_once)
+    monkeypatch.setattr(data, "load", lambda name: None)
+    monkeypatch.setattr(features, "LANDMARKS", 10)
+    monkeypatch.setattr(exact, "LANDMARKS", (5, 30))
+    said = run(exact, monkeypatch, capsys, "--samples", "200")
+    assert "pass  sweep, n = 200, C = 1: minutes: 0.1" in said  # 7 s of the killed one
+    assert said.count("gap in %") == 2
+
+
+def test_limits_of_the_benchmark_of_exact_kernels():
+    bounds = [(50.0, 100.0), (85.0, 100.0)]
+    slow = exact.Run("sweep", 9, 1.0, 200, 1501.0, 3.0, 5, bounds[:1])
+    far = exact.Run("improve", 9, 1.0, 200, 1.0, 1.0, 5, bounds)
+    assert far.gaps == [50.0, 15.0]
+    lines = exact.judged([slow, far])
+    assert [line[:4] for line in lines] == ["FAIL", "pass", "FAIL"]
