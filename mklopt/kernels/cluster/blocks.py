@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..util.threads import blas_alone, threads
-from .partition import Node, Partition, is_block
-from .psd import proved_shift
-from .storage import Triangles
+from ...grams.partition import Node, Partition, is_block
+from ...grams.psd import proved_shift
+from ...grams.storage import Triangles
+from ...util.threads import blas_alone, threads
 
 Array = np.ndarray
 
