@@ -121,21 +121,9 @@ class ClusterStack(GramStack):
         """The bytes sent and received so far, beside those of the model."""
         return self._store.traffic
 
-    def verify_psd(self) -> Array:
-        """Prove K_m + δ_m I ⪰ 0 on the workers; see GramStack.verify_psd.
-
-        Returns
-        -------
-        array (M,)
-            δ, which is also the new `shift`.
-        """
-        if not self.proof:
-            delta = self._store.shifts(self._index)
-            delta.flags.writeable = False
-            self.shift, self.proof = delta, "theorem or Cholesky"
-            self._roots = self._trace = None
-            self.forget()
-        return self.shift
+    def _proved(self) -> tuple[Array, str]:
+        """δ, which is proved on the workers."""
+        return self._store.shifts(self._index), "theorem or Cholesky"
 
     def content(self) -> Iterable[Array]:
         """Upper triangles or factors, which are brought here; as GramStack.content."""
