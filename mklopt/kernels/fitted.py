@@ -313,22 +313,20 @@ class FittedKernels:
         array (r, n)
         """
         self.learn(index)
-        out = np.empty((len(index), self.n))
-        gaussian = self.kernels.kinds[index] == GAUSSIAN
-        out[gaussian] = self._constants(index[gaussian])[:, None]
-        other = np.flatnonzero(~gaussian)
+        out = np.tile(self._constants(index)[:, None], self.n)
+        other = np.flatnonzero(self.kernels.kinds[index] != GAUSSIAN)
         for k, (m, kernel, t) in zip(other, self._diagonals(index[other])):
             out[k] = self._of(kernel, t, self.learned[m], self.who(m))
         return out
 
-    def _constants(self, gaussians: Array) -> Array:
+    def _constants(self, index: Array) -> Array:
         """k(x, x) of Gaussians, which is the same at all points."""
-        found = np.ones(len(gaussians))
+        found = np.ones(len(index))
         for step, learned in zip(self.normalize, self.learned.steps):
             if step == "spherical":
                 found[:] = 1.0
             else:
-                found /= learned[gaussians]
+                found /= learned[index]
         return found
 
     def traces(self, index: Array) -> Array:
@@ -344,10 +342,8 @@ class FittedKernels:
         array (r,)
         """
         self.learn(index)
-        gaussian, out = self.kernels.kinds[index] == GAUSSIAN, np.empty(len(index))
-        out[gaussian] = self.n * self._constants(index[gaussian])
-        other = np.flatnonzero(~gaussian)
-        for k in other:
+        out = self.n * self._constants(index)
+        for k in np.flatnonzero(self.kernels.kinds[index] != GAUSSIAN):
             out[k] = self.squares(index[k : k + 1]).sum()
         return out
 
