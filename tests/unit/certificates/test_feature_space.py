@@ -399,4 +399,4 @@ def test_products_that_underflow_are_not_zero():
     p = Problem(GramStack.from_factors(L, ranks=[1, 1]), np.ones(12), "squared",
                 LpNorm(2.0), bias=False)  # fmt: skip
     bounds = FeatureBounds(p, np.full(12, 1e-200), np.zeros(2))
-    assert bounds.above[0] > 0 == bounds.norms_above[1]
+    assert bounds.above[0] > 0 == bounds.above[1]
