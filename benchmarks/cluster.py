@@ -31,7 +31,7 @@ from rich.table import Table
 from benchmarks import harness
 from mklopt import ClusterStack, data, kernels
 from mklopt.formulations.lp_norm import LpNorm
-from mklopt.grams.traffic import OVERHEAD_RECEIVED, OVERHEAD_SENT, size
+from mklopt.kernels.cluster.traffic import OVERHEAD_RECEIVED, OVERHEAD_SENT, size
 from mklopt.problem import Problem
 from mklopt.run.loop import solve
 from mklopt.util.tables import plain_table

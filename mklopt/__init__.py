@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _HOME = {  # public names, and the module that each lives in
     "C_zero": "reference.c_zero",
     "Certificate": "certificates.certificate",
-    "ClusterStack": "kernels.cluster",
+    "ClusterStack": "kernels.cluster.stack",
     "GramStack": "grams.stack",
     "KernelFamilyProblem": "gmkl.problem",
     "LazyStack": "kernels.streaming",

@@ -214,7 +214,17 @@ class Declaration:
         return self.with_(**changes)
 
     def declared(self, *given: Any) -> Any:
-        """What the function declares, with these parameters."""
+        """What the function declares, with these parameters.
+
+        Parameters
+        ----------
+        *given
+            The arguments of the function that are not parameters, such as u.
+
+        Returns
+        -------
+        expression, or (expression, constraints)
+        """
         known = self.get_params()
         for name in self._signature:
             if name not in known:

@@ -22,9 +22,9 @@ from ..judge.verdict import ROUNDING
 from ..reference.contract_problems import Cell
 from ..run.result import Result
 from .fingerprint import fingerprint
-from .job import REFERENCE, ReferenceRun, Run, point_of
 from .ledger import Ledger, Row
 from .problems import problems_by_name
+from .runs import REFERENCE, ReferenceRun, Run, point_of
 
 NOT_COMPUTED = {"id", "code", "reason", "certificate"}
 VALUES = {"primal", "dual", "lower", "upper", "reference_lower", "reference_upper"}

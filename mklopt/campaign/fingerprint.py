@@ -37,6 +37,7 @@ plots run.progress util.latex util.moved util.style
 campaign.fingerprint campaign.report campaign.screen claims.page
 """
 LEFT_OUT = {PACKAGE, *(f"{PACKAGE}.{name}" for name in NO_NUMBER.split())}
+RUNS = (f"{PACKAGE}.campaign.runs", f"{PACKAGE}.campaign.problems")
 SCANNED = {  # every file there may register something
     f"{PACKAGE}.{name}" for name in ("formulations", "formulations.losses", "solvers")
 }
@@ -51,12 +52,15 @@ FOR_TYPES = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 @cache
-def fingerprint(root: str = f"{PACKAGE}.campaign.job") -> str:
-    """Twelve digits for a module, all it imports and reads, and the versions."""
+def fingerprint(*roots: str) -> str:
+    """Twelve digits for modules, all they import and read, and the versions.
+
+    By default those that decide a row of the main job.
+    """
     h = hashlib.sha256(repr(sys.version_info[:2]).encode())
     for name in NUMERICAL.split():
         h.update(f"{name} {_version(name)}\n".encode())
-    for module, file in sorted(closure(root).items()):
+    for module, file in sorted(closure(*(roots or RUNS)).items()):
         h.update(f"{module} {digest(file.read_text('utf-8'))}\n".encode())
         if module in READ:
             for path in sorted((file.parent / READ[module]).iterdir()):
@@ -65,14 +69,14 @@ def fingerprint(root: str = f"{PACKAGE}.campaign.job") -> str:
     return h.hexdigest()[:12]
 
 
-def closure(root: str) -> dict[str, Path]:
-    """The modules that can change what a module computes, itself included; files.
+def closure(*roots: str) -> dict[str, Path]:
+    """The modules that can change what these compute, themselves included; files.
 
-    Followed are imports of this package, and of the one that the module belongs to.
+    Followed are imports of this package, and of the ones that the modules belong to.
     """
-    ours = {PACKAGE, root.split(".")[0]}
+    ours = {PACKAGE, *(root.split(".")[0] for root in roots)}
     found: dict[str, Path] = {}
-    left = [root]
+    left = list(roots)
     while left:
         module = left.pop()
         module = MODULES.get(module, module)  # it may be an old name

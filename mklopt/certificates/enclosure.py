@@ -30,8 +30,8 @@ from ..formulations.derive.epigraph import DerivationError
 from ..formulations.losses.domains import Projected
 from ..problem import Problem
 from ..util.rounding import TINY, U
-from .feature_space import FeatureBounds
-from .products import ERROR_MARGIN, Combined, Products
+from .feature_space import FeatureBounds, Folded
+from .products import ERROR_MARGIN, PointBounds, Products
 
 if TYPE_CHECKING:
     from .certificate import Certificate
@@ -79,41 +79,37 @@ def exact_point(problem: Problem, alpha: Array) -> Array:
 
 def enclose(
     certificate: Certificate,
-    products: Any = None,
-    primal: Products | None = None,
+    known: PointBounds | Folded | None = None,
+    primal: PointBounds | None = None,
 ) -> Enclosure:
     """lower ≤ f* ≤ upper in exact arithmetic (for K_m + δ_m I).
 
-    products: Products, Combined, or for feature weights Folded, with an α that is
-        exactly feasible; without them it takes one pass
-    primal: those of coefficients, which are computed if there are any
+    known: what is computed already, with an α that is exactly feasible; without it it
+        takes one pass
+    primal: the bounds of coefficients, which are computed if there are any
     """
     problem, alpha, B = certificate.problem, certificate.alpha, certificate.coefficients
-    if certificate.features is not None:
-        return _enclose_features(certificate, certificate.features, products)
     with np.errstate(all="ignore"):  # overflow makes bounds infinite
-        if products is None:
-            alpha = exact_point(problem, alpha)
-            given = (certificate.weights, certificate.shift)
-            products = Products(problem.grams, alpha, *given)
-        lower, shrink = _lower(problem, alpha, products.above, certificate.shrink)
-        if B is not None and primal is None:
-            primal = products_of(problem, B, certificate.shift)
-        upper, stretch = _upper(problem, primal or products, certificate.bias)
-    return _enclosed(lower, upper, alpha, shrink, stretch)
-
-
-def _enclose_features(certificate: Certificate, w: Array, known: Any) -> Enclosure:
-    """The same for a point of feature weights (feature_space.py)."""
-    problem, alpha = certificate.problem, certificate.alpha
-    with np.errstate(all="ignore"):
         if known is None:
             alpha = exact_point(problem, alpha)
-        bounds = FeatureBounds(problem, alpha, w, known)
-        v = bounds.norms_above
-        lower, shrink = _lower(problem, alpha, v, certificate.shrink)
-        upper, stretch = _upper(problem, bounds, certificate.bias)
+        bounds = _bounds(certificate, alpha, known)
+        lower, shrink = _lower(problem, alpha, bounds.above, certificate.shrink)
+        if certificate.features is None and B is not None and primal is None:
+            primal = products_of(problem, B, certificate.shift)
+        upper, stretch = _upper(problem, primal or bounds, certificate.bias)
     return _enclosed(lower, upper, alpha, shrink, stretch)
+
+
+def _bounds(
+    certificate: Certificate, alpha: Array, known: PointBounds | Folded | None
+) -> PointBounds:
+    """The bounds at a point of feature weights, or of kernel weights."""
+    problem, w = certificate.problem, certificate.features
+    if known is not None and not isinstance(known, Folded):
+        return known
+    if w is not None:
+        return FeatureBounds(problem, alpha, w, known)
+    return Products(problem.grams, alpha, certificate.weights, certificate.shift)
 
 
 def _enclosed(
@@ -213,16 +209,14 @@ def _sum_above(costs: Array, values: Array) -> float:
     return math.fsum(costs * values * np.where(values > 0, 1 + 4 * U, 1 - 4 * U))
 
 
-def _upper(
-    problem: Problem, products: Products | Combined | FeatureBounds, bias: Any
-) -> tuple[float, float]:
+def _upper(problem: Problem, bounds: PointBounds, bias: Any) -> tuple[float, float]:
     """Upper bound of Σ C V(f) + Ω(u) at t·(w, b) for the best of three t ≥ 1, and t.
 
     At samples on the margin every rounding error of f costs C times as much. A stretch
     t that exceeds 1 by the largest error moves them beyond the margin; Ω grows only by
     a factor of that order.
     """
-    f, error, u = products.predictions(bias)
+    f, error, u = bounds.predictions(bias)
     best = finite(partial(_value_above, problem, f, error, u)), 1.0
     for times in (1.02, 2.0) if np.max(error) < 1 else ():
         stretch = 1 + times * float(np.max(error))

@@ -11,7 +11,7 @@ F has the factors side by side; k = 1024 + n/1024, because sums over samples are
 fixed blocks (grams/factor_loops.py). With γ_n and f = Σθ_mL_m(L_mᵀα) the bounds would
 be useless for half a million samples.
 
-Guarantee. `norms_above` and the errors of `predictions` are bounds in exact arithmetic.
+Guarantee. `above` and the errors of `predictions` are bounds in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FeatureBounds:
         used = np.any(sizes, axis=1)
         if not np.all(used):  # is it 0, or did all products underflow?
             used = np.any(self.panel.fold(1.0 * (columns != 0), sizes=True), axis=1)
-        self.norms_above = self._lengths(np.abs(h) + error, used)
+        self.above = self._lengths(np.abs(h) + error, used)
         grams.count_reads(2)
 
     def _lengths(self, above: Array, where: Array) -> Array:

@@ -14,7 +14,7 @@ numbers, computed in float64; `ERROR_MARGIN` covers the rounding of these sums.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class Sums(NamedTuple):
     error: Array  # of K_mA, times θ_m
     shifted: Array | None = None  # Σθ_mδ_m A, and a bound of its error
     shifted_error: Array | None = None
+
+
+class PointBounds(Protocol):
+    """What is bounded at a point: see Products, Combined, FeatureBounds."""
+
+    above: Array  # (M,) upper bounds of the norms of α
+
+    def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
+        """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""
 
 
 class Products:

@@ -119,8 +119,8 @@ def _drawn(n: int, samples: int | None, seed: int) -> Array:
 def _on_workers(address: str, given: FittedKernels | GramStack) -> GramStack:
     """The kernels on the workers of the cluster at this address."""
     try:
-        from ..grams.cluster import connected
-        from ..kernels.cluster import ClusterStack
+        from ..kernels.cluster.stack import ClusterStack
+        from ..kernels.cluster.workers import connected
     except ImportError as error:
         raise ValueError(str(error)) from None
     return ClusterStack(connected(address), given)

@@ -20,7 +20,7 @@ import numpy as np
 from ..certificates.certificate import certify
 from ..solvers.steps.spectral_descent import Point, descend
 from ..util.arrays import Array, real_array
-from ..util.checks import check_choice, short, too_large
+from ..util.checks import check_choice, check_limit, short
 from ..util.threads import with_blas_alone
 from .problem import Envelope, KernelFamilyProblem, nonnegative
 
@@ -291,13 +291,8 @@ def _check(problem: Any, stop: Any, **limits: Any) -> None:
             f"{type(problem).__name__}; a Problem is for mklopt.solve"
         )
     for name, value in limits.items():
-        if value is None and name in ("max_iter", "time_limit", "longest"):
-            continue
-        least = LEAST.get(name, 0)
-        number = isinstance(value, int | float | np.integer | np.floating)
-        wrong = not number or isinstance(value, bool) or not value >= least
-        if wrong or too_large(value):
-            raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")
+        if value is not None or name not in ("max_iter", "time_limit", "longest"):
+            check_limit(value, name, LEAST.get(name, 0))
     if stop is not None and not (isinstance(stop, str) and stop == "paper"):
         raise ValueError(f"stop = {short(stop)}; choose 'paper' or None")
 

@@ -11,7 +11,7 @@ stacked in the same order,
 All loops run on all threads in fixed blocks of rows (factor_loops.py). Sums over rows
 are made in at most PIECES pieces of whole blocks, and these are added by the tree of
 partition.py. The pieces depend on n alone: when workers of a cluster have one piece or
-several each (cluster_factors.py), sums have the same bits. Some of the rows keep the
+several each (kernels/cluster), sums have the same bits. Some of the rows keep the
 pieces that they come from; fewer than FEW_ROWS are one piece.
 
 Rounding. `fold_chain` and `unfold_chain` are the k of the error bounds γ_k |F|ᵀ|A| and

@@ -12,7 +12,7 @@ takes no longer than a pass, or a few milliseconds where there are few samples.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -67,6 +67,20 @@ def root(K: Array, shift: float = 0.0, drop: float = 1e-13) -> Array:
     if not np.any(keep):
         return np.zeros((len(K), 1))
     return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+
+
+def proved_shifts(store: Any, index: Array, names: Array) -> tuple[Array, bool]:
+    """δ of some kernels of a store, and whether a theorem was enough for all of them.
+
+    names: the numbers that messages call the kernels by
+    """
+    known = getattr(store, "theorem", None)  # of all kernels, ∞ where there is none
+    delta = np.full(len(index), np.inf) if known is None else known[index].copy()
+    others = np.flatnonzero(~np.isfinite(delta))
+    for place in others.tolist():
+        name = f"kernel {names[place]}"
+        delta[place] = proved_shift(np.asarray(store.kernel(index[place])), name)
+    return delta, len(others) == 0
 
 
 def proved_shift(K: Array, name: str) -> float:

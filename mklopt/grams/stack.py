@@ -24,25 +24,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from ..util.arrays import real_array
-from ..util.checks import byte_count, check_list, check_whole
-from . import norms
+from ..util.checks import byte_count
 from .disk import DiskStore
 from .disk_format import Path
 from .disk_writer import Matrices, Parts, write_kernels
-from .factors import Factors, Panel
-from .norm_reads import NormReads
+from .features import StackFeatures
 from .norms import StackNorms, frozen
-from .psd import proved_shift
+from .products import Count, StackProducts
+from .psd import proved_shifts
 from .storage import Triangles
 from .sums import StackSums
-from .validation import check_kind, matrices, stored, wrong_with
+from .validation import check_kind, matrices, stored, stored_factors, wrong_with
 
 Array = np.ndarray
 # Factors are used as they are from so many samples on, if the samples are at least so
@@ -50,12 +47,7 @@ Array = np.ndarray
 FEATURE_SAMPLES, FEATURE_SHARE = 1000, 2
 
 
-@dataclass
-class _Count:
-    passes: float = 0.0
-
-
-class GramStack(StackNorms, StackSums):
+class GramStack(StackProducts, StackNorms, StackSums, StackFeatures):
     """M symmetric kernel matrices of size n × n, validated and read-only.
 
     Parameters
@@ -108,7 +100,7 @@ class GramStack(StackNorms, StackSums):
         self._store, self._index = store, index
         self.M, self.n = len(index), store.n
         self.shift, self.proof = frozen(shift), proof
-        self._count, self._share = _Count(), 1.0
+        self._count, self._share = Count(), 1.0
         self._whole = None
         self._roots = self._trace = None
         self.forget()
@@ -163,7 +155,7 @@ class GramStack(StackNorms, StackSums):
             If factors have different numbers of rows, or entries that are not finite.
         """
         check_kind("packed", dtype)
-        store = _factors(factors, ranks, np.dtype(dtype))
+        store = stored_factors(factors, ranks, np.dtype(dtype))
         M = len(store.ends) - 1
         return _made(store, np.arange(M), np.zeros(M), "factors")
 
@@ -243,13 +235,6 @@ class GramStack(StackNorms, StackSums):
         return self._store.dtype
 
     @property
-    def factors(self) -> list[Array] | None:
-        """The factors L_m given to `from_factors`, read-only; None for other stacks."""
-        if self.storage != "factors":
-            return None
-        return [frozen(self._store.factor(m)) for m in self._index]
-
-    @property
     def in_feature_space(self) -> bool:
         """Whether SVMs and certificates work with the factors, without n × n matrices.
 
@@ -260,345 +245,7 @@ class GramStack(StackNorms, StackSums):
             return False
         return FEATURE_SHARE * int(np.sum(self.ranks)) <= self.n
 
-    @property
-    def ranks(self) -> Array:
-        """The numbers of columns of the factors, (M,)."""
-        return np.asarray(self._store.ranks(self._index))
-
-    @property
-    def owner(self) -> Array:
-        """The kernel that each of the R feature weights belongs to, (R,)."""
-        return np.repeat(np.arange(self.M), self.ranks)
-
-    def panel(self) -> Panel:
-        """The factors side by side, with products (factors.py)."""
-        return self._store.panel(self._index)  # type: ignore[no-any-return]
-
-    def fold(self, A: Array) -> Array:
-        """L_mᵀA of all kernels, one below the other; one read of the factors.
-
-        Parameters
-        ----------
-        A : array (n,) or (n, k)
-
-        Returns
-        -------
-        array (R,) or (R, k)
-            Read-only, and remembered.
-        """
-        if self._whole is not None:
-            whole, index = self._whole
-            for known, result in whole._memory["fold"]:
-                if np.array_equal(known, A):
-                    starts = np.cumsum([0, *whole.ranks])
-                    kept = [np.arange(starts[m], starts[m + 1]) for m in index]
-                    return frozen(result[np.concatenate([[], *kept]).astype(int)])
-        return self._remembered("fold", A, self._fold)
-
-    def _fold(self, A: Array) -> Array:
-        self._touch()
-        found = self.panel().fold(A.reshape(self.n, -1))
-        return found.reshape(-1, *A.shape[1:])
-
-    def unfold(self, w: Array) -> Array:
-        """The predictions Σ_m L_m w_m; kernels with w_m = 0 are not read.
-
-        Parameters
-        ----------
-        w : array (R,) or (R, k)
-            The feature weights of all kernels, one below the other.
-
-        Returns
-        -------
-        array (n,) or (n, k)
-            Read-only, and remembered.
-        """
-        return self._remembered("unfold", w, self._unfold)
-
-    def _unfold(self, w: Array) -> Array:
-        columns, owner = w.reshape(len(w), -1), self.owner
-        used = np.unique(owner[np.any(columns != 0, axis=1)])
-        if len(used) == 0:
-            return np.zeros((self.n, *w.shape[1:]))
-        part = self.subset(used)
-        part._touch()
-        found = part.panel().unfold(columns[np.isin(owner, used)])
-        return found.reshape(self.n, *w.shape[1:])
-
-    def feature_norms(self, w: Array) -> Array:
-        """The norms ‖w_m‖ of feature weights.
-
-        Parameters
-        ----------
-        w : array (R,) or (R, k)
-
-        Returns
-        -------
-        array (M,)
-        """
-        return np.sqrt(self._squares(w))
-
-    def _squares(self, w: Array) -> Array:
-        squares = np.sum(w.reshape(len(w), -1) ** 2, axis=1)
-        return np.bincount(self.owner, squares, minlength=self.M)
-
-    def count_reads(self, share: float) -> None:
-        """Add reads of a share of all stored numbers to the count of passes.
-
-        Parameters
-        ----------
-        share : float
-            1 is one read of every number.
-        """
-        self._count.passes += self._share * self._store.cost * share
-
-    @property
-    def passes(self) -> float:
-        """Passes so far, of this stack and of all its subsets together."""
-        return self._count.passes
-
-    @property
-    def full_read(self) -> float:
-        """The passes of reading every stored number once: 1/2 in packed storage."""
-        return self._share * self._store.cost
-
-    @property
-    def bytes_read(self) -> int:
-        """The bytes read from disk so far, for this file; 0 for kernels in memory."""
-        return int(getattr(self._store, "bytes_read", 0))
-
-    def forget(self) -> None:
-        """Forget all remembered results, so that the next ones are computed anew."""
-        # Tuples are replaced, not changed: another thread may be reading one.
-        kinds = ("quad", "combine", "product", "products", "fold", "unfold")
-        self._memory: dict[str, tuple] = dict.fromkeys(kinds, ())
-        self._reads = NormReads.none(self.M)
-
     # ---- the operations -----------------------------------------------------------
-
-    def _touch(self, columns: float = 1) -> None:
-        self._count.passes += self._share * self._store.cost * columns
-
-    def quad(self, A: Array) -> Array:
-        """The quadratic forms (tr AᵀK_mA)_m, one pass.
-
-        Parameters
-        ----------
-        A : array (n,) or (n, k)
-
-        Returns
-        -------
-        array (M,)
-            Read-only, and remembered.
-        """
-        found = self._quad_of_whole(A)
-        if found is None:
-            found = self._remembered("quad", A, self._quad)
-        self._read(np.array(A, float), found)
-        return found
-
-    def _quad_of_whole(self, A: Array) -> Array | None:
-        """What the stack that this one is a part of remembers."""
-        if self._whole is not None:
-            whole, index = self._whole
-            for known, result in whole._memory["quad"]:
-                if np.array_equal(known, A):
-                    return frozen(result[index])
-        return None
-
-    def combine(self, theta: Array) -> Array:
-        """The sum Σ θ_m K_m; kernels of weight 0 are not read.
-
-        Parameters
-        ----------
-        theta : array (M,)
-
-        Returns
-        -------
-        array (n, n)
-            Read-only, and remembered.
-        """
-        if self._whole is None:
-            return self._remembered("combine", theta, self._combine)
-        whole, index = self._whole  # which remembers it for all its subsets
-        filled = np.zeros(whole.M)
-        filled[index] = theta
-        return whole.combine(filled)
-
-    def remembers_combine(self, theta: Array) -> bool:
-        """Whether combine(theta) costs no pass.
-
-        Parameters
-        ----------
-        theta : array (M,)
-
-        Returns
-        -------
-        bool
-        """
-        return any(np.array_equal(known, theta) for known, _ in self._memory["combine"])
-
-    def _remembered(self, name: str, key: Array, compute: Callable) -> Array:
-        key = np.array(key, dtype=float, order="C")
-        for known, result in self._memory[name]:
-            if np.array_equal(known, key):
-                return result
-        return self._remember(name, key, compute(key))
-
-    def _remember(self, name: str, key: Array, result: Array) -> Array:
-        known = (*self._memory[name], (key, frozen(result)))
-        self._memory[name] = known[-self._store.remembered :]
-        return result
-
-    def _quad(self, A: Array) -> Array:
-        if self.storage == "factors":  # from LᵀA, which may be remembered
-            return self._squares(self.fold(A))
-        columns = A.reshape(self.n, -1)
-        self._touch(self._rows_of(columns) ** 2)
-        return np.asarray(self._store.quad(self._index, columns))
-
-    def _combine(self, theta: Array) -> Array:
-        used = np.flatnonzero(theta)
-        self._count.passes += self._share * self._store.cost * len(used) / self.M
-        if len(used) == 0:
-            return np.zeros((self.n, self.n))
-        return np.asarray(self._store.combine(self._index[used], theta[used]))
-
-    def matvec(self, A: Array) -> Array:
-        """The products (K_m A)_m, one pass for each column of A.
-
-        Parameters
-        ----------
-        A : array (n,) or (n, k)
-
-        Returns
-        -------
-        array (M, n) or (M, n, k)
-            Read-only; the last one is remembered for `products`.
-        """
-        A = np.array(A, float)
-        out = self._multiply(A[None], A.shape)
-        whole, index = self._of_whole()
-        if out.size <= norms.LARGEST_KEPT:
-            whole._memory["products"] = ((A, index, frozen(out)),)
-        if self.storage != "factors":  # there quad is more accurate, and cheaper
-            self._read(A, self._remember("quad", A, self.inner(A, out)))
-        return out
-
-    def products(self, A: Array, kernels: Array) -> Array:
-        """The products K_mA with some of the kernels, remembered or computed.
-
-        Parameters
-        ----------
-        A : array (n,) or (n, k)
-        kernels : array of int (r,)
-            The numbers of the kernels.
-
-        Returns
-        -------
-        array (r, n) or (r, n, k)
-            Read-only.
-        """
-        whole, index = self._of_whole()
-        numbers = index[kernels]
-        for known, those, found in whole._memory["products"]:
-            if np.array_equal(known, A) and np.all(np.isin(numbers, those)):
-                order = np.argsort(those)
-                return frozen(found[order[np.searchsorted(those[order], numbers)]])
-        return self.subset(kernels).matvec(A)
-
-    def apply(self, B: Array) -> Array:
-        """The products (K_m B_m)_m; kernels with B_m = 0 are not read.
-
-        Parameters
-        ----------
-        B : array (M, n) or (M, n, k)
-
-        Returns
-        -------
-        array of the shape of B
-        """
-        B = np.asarray(B, float)
-        used = np.flatnonzero(np.any(B.reshape(self.M, -1) != 0, axis=1))
-        if len(used) == self.M:
-            return self._multiply(B, B.shape[1:])
-        out = np.zeros(B.shape)
-        if len(used):
-            out[used] = self.subset(used).apply(B[used])
-        return out
-
-    def _multiply(self, blocks: Array, shape: tuple[int, ...]) -> Array:
-        columns = blocks.reshape(len(blocks), self.n, -1)
-        rows = self._rows_of(np.any(columns, axis=0)) if self.by_rows else 1
-        self._touch(columns.shape[2] * rows)
-        return np.asarray(
-            self._store.matvec(self._index, columns).reshape(self.M, *shape)
-        )
-
-    def against(self, S: Array) -> Array:
-        """The products (⟨K_m, S⟩)_m, one pass: quad(A) is against(A Aᵀ).
-
-        Parameters
-        ----------
-        S : array (n, n)
-            A symmetric matrix.
-
-        Returns
-        -------
-        array (M,)
-
-        Raises
-        ------
-        ValueError
-            If S does not have the shape (n, n).
-        """
-        S = np.ascontiguousarray(S, dtype=float)
-        if S.shape != (self.n, self.n):
-            raise ValueError(
-                f"S has shape {S.shape}; expected ({self.n}, {self.n}), symmetric"
-            )
-        self._touch()
-        return np.asarray(self._store.against(self._index, S))
-
-    def rows(self, i: int | Array) -> Array:
-        """Rows of all kernels.
-
-        Parameters
-        ----------
-        i : int or array of int (r,)
-            Negative numbers count from the end.
-
-        Returns
-        -------
-        array (M, n), or (M, r, n) for an array of numbers
-
-        Raises
-        ------
-        IndexError
-            If there is no such row.
-        """
-        which = np.atleast_1d(np.arange(self.n)[np.asarray(i)])  # checks the range
-        self._count.passes += self._share * len(which) / self.n
-        found = self._store.rows(self._index, which)
-        return np.asarray(found[:, 0] if np.ndim(i) == 0 else found)
-
-    def sample_rows(self) -> Any:
-        """What computes rows at few samples from points, for `BlockReader` (rows.py).
-
-        None if the kernels are stored, or have to be asked for `rows`.
-        """
-        make = getattr(self._store, "sample_rows", None)
-        return None if make is None else make(self._index)
-
-    def count_rows(self, rows: float) -> None:
-        """Add rows that a solver read from `dense()` itself to the count of passes.
-
-        Parameters
-        ----------
-        rows : float
-            The number of rows, each read in all M kernels.
-        """
-        self._count.passes += self._share * rows / self.n
 
     def kernel(self, m: int) -> Array:
         """One kernel as an array.
@@ -769,20 +416,17 @@ class GramStack(StackNorms, StackSums):
             If a kernel is not positive semi-definite.
         """
         if not self.proof:
-            delta = self._by_theorem()
-            others = np.flatnonzero(~np.isfinite(delta))
-            for m in others.tolist():
-                delta[m] = proved_shift(self.kernel(m), f"kernel {m}")
+            delta, self.proof = self._proved()
             self.shift = frozen(delta)
-            self.proof = "Cholesky" if len(others) else "theorem"
             self._roots = self._trace = None
             self.forget()
         return self.shift
 
-    def _by_theorem(self) -> Array:
-        """δ that a store knows: K_m + δ_m I ⪰ 0 by a theorem; ∞ where it knows none."""
-        known = getattr(self._store, "theorem", None)  # (M,), of all its kernels
-        return np.full(self.M, np.inf) if known is None else known[self._index].copy()
+    def _proved(self) -> tuple[Array, str]:
+        """δ, and what proves it."""
+        names = np.arange(self.M)
+        delta, by_theorem = proved_shifts(self._store, self._index, names)
+        return delta, "theorem" if by_theorem else "Cholesky"
 
 
 def _made(store: Any, index: Array, shift: Array, proof: str) -> GramStack:
@@ -832,39 +476,6 @@ def _built(fitted: Any, dtype: np.dtype, first: int, last: int) -> Triangles:
     found = Triangles(store.n, last - first, "packed", dtype, store.P[: last - first])
     found.root_sizes = store.root_sizes[: last - first]
     return found
-
-
-def _factors(given: Any, ranks: Any, dtype: np.dtype) -> Factors:
-    """A store of factors, validated."""
-    if ranks is None:
-        given = check_list(given, "factors", "(n, r) matrices, one per kernel")
-        given = [real_array(L, "a factor", "an (n, r) matrix") for L in given]
-        shapes = [L.shape for L in given]
-        one_n = len({shape[:1] for shape in shapes}) == 1
-        if not one_n or any(len(shape) != 2 or 0 in shape for shape in shapes):
-            raise ValueError(
-                f"factors have shapes {shapes}; give one (n, r) matrix per kernel, "
-                "all with the same n"
-            )
-        store = Factors([L.astype(dtype, copy=False) for L in given])
-    else:
-        if not isinstance(given, np.ndarray) or given.dtype != dtype:
-            given = real_array(given, "factors", "an (n, R) matrix").astype(dtype)
-        counts = [check_whole(r, "a rank", 1) for r in ranks]
-        if given.ndim != 2 or not given.size or given.shape[1] != sum(counts):
-            raise ValueError(
-                f"factors have shape {given.shape}; with ranks that sum to "
-                f"{sum(counts)} give one (n, {sum(counts)}) matrix"
-            )
-        store = Factors(given, np.array(counts))
-    if not store.finite:
-        for m in range(len(store.ends) - 1):
-            if not np.all(np.isfinite(store.factor(m))):
-                raise ValueError(
-                    f"factor {m} has NaN or infinite entries; clean the data it "
-                    "comes from"
-                )
-    return store
 
 
 def filled_stack(

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..util.arrays import real_array
-from ..util.checks import check_choice, check_list, short
+from ..util.checks import check_choice, check_list, check_whole, short
+from .factors import Factors
 from .psd import ROUNDING, SINGLE_ROUNDING, indefinite
 from .storage import Triangles
 
@@ -112,3 +113,36 @@ def matrix(given: Any, m: int, n: int | None) -> Array:
             f"kernel {m} has shape {kernel.shape}; expected a {size} matrix"
         )
     return kernel
+
+
+def stored_factors(given: Any, ranks: Any, dtype: np.dtype) -> Factors:
+    """A store of factors, validated."""
+    if ranks is None:
+        given = check_list(given, "factors", "(n, r) matrices, one per kernel")
+        given = [real_array(L, "a factor", "an (n, r) matrix") for L in given]
+        shapes = [L.shape for L in given]
+        one_n = len({shape[:1] for shape in shapes}) == 1
+        if not one_n or any(len(shape) != 2 or 0 in shape for shape in shapes):
+            raise ValueError(
+                f"factors have shapes {shapes}; give one (n, r) matrix per kernel, "
+                "all with the same n"
+            )
+        store = Factors([L.astype(dtype, copy=False) for L in given])
+    else:
+        if not isinstance(given, np.ndarray) or given.dtype != dtype:
+            given = real_array(given, "factors", "an (n, R) matrix").astype(dtype)
+        counts = [check_whole(r, "a rank", 1) for r in ranks]
+        if given.ndim != 2 or not given.size or given.shape[1] != sum(counts):
+            raise ValueError(
+                f"factors have shape {given.shape}; with ranks that sum to "
+                f"{sum(counts)} give one (n, {sum(counts)}) matrix"
+            )
+        store = Factors(given, np.array(counts))
+    if not store.finite:
+        for m in range(len(store.ends) - 1):
+            if not np.all(np.isfinite(store.factor(m))):
+                raise ValueError(
+                    f"factor {m} has NaN or infinite entries; clean the data it "
+                    "comes from"
+                )
+    return store

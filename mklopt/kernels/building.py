@@ -16,12 +16,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from ..grams.stack import GramStack, filled_stack
 from ..grams.storage import Triangles
-from ..util.compiled import compiled
-from ..util.exponential import INNER, exp
+from ..util.compiled import compiled, inlined
+from ..util.exponential import exp
 from ..util.threads import spread
 from .functions import Gaussian, Kernel, Power
 from .pairwise import fill_pairs
@@ -72,9 +71,9 @@ def _bases(fitted: FittedKernels) -> tuple[Array, ...]:
     return fitted.points, table.columns, table.ends, order, ends, table.apart
 
 
-@njit(**INNER, error_model="numpy")
-def _evaluate(t, degree, number, k):
-    """A rule of all numbers t of a tile: tiles are long, and so this loop is fast."""
+@inlined(error_model="numpy")
+def evaluate(t, degree, number, k):
+    """The raw kernel of all numbers t of a tile, in one long loop that is fast."""
     if degree == 0:
         for j in range(len(k)):
             k[j] = exp(t[j] * number)
@@ -86,7 +85,7 @@ def _evaluate(t, degree, number, k):
             k[j] *= t[j] + number
 
 
-@njit(**INNER, error_model="numpy", forceinline=True)
+@inlined(error_model="numpy", forceinline=True)
 def _divide(k, number, a, row):
     """Divide by one number, or by a · row where there is a row."""
     if len(row) > 0:
@@ -97,7 +96,7 @@ def _divide(k, number, a, row):
             k[j] /= number
 
 
-@njit(**INNER, error_model="numpy")
+@inlined(error_model="numpy")
 def _store(K, top, left, m, numbers, place, rows, p, starts, full, sums):
     """A tile: the rows from `top` on, the columns from `left` on, j ≥ i of them.
 
@@ -130,7 +129,7 @@ def _store(K, top, left, m, numbers, place, rows, p, starts, full, sums):
     return total
 
 
-@njit(**INNER)
+@inlined()
 def _gathered(X, columns):
     """The rows of X with these numbers."""
     Z = np.empty((len(columns), X.shape[1]))
@@ -170,7 +169,7 @@ def fill_kernels(
                 fill_pairs(A, Z, apart[b], left, t.reshape(height, width), 0, height)
                 for e in range(ends[b], ends[b + 1]):
                     m = order[e]
-                    _evaluate(t, degrees[m], numbers[m], k)
+                    evaluate(t, degrees[m], numbers[m], k)
                     how = (m, divisors, place, rows, P[m], starts, full, sums)
                     K = k.reshape(height, width)
                     squares[piece, m] += _store(K, top, left, *how)

@@ -32,8 +32,8 @@ from ..util.sweeps import report
 from ..util.threads import blas_alone, spread
 from .building import BY_SQUARES
 from .pairwise import pairs
-from .streams import Direct, Streams, checked
-from .sweeps import Plan
+from .streams import Streams, checked
+from .sweeps import Direct
 
 if TYPE_CHECKING:
     from .fitted import FittedKernels
@@ -112,7 +112,7 @@ class Group(NamedTuple):
 
     base: int
     theta: Array
-    plan: Plan  # of these kernels alone
+    plan: Direct  # of these kernels alone
 
 
 class ByRows(Streams):
@@ -306,7 +306,7 @@ class ByRows(Streams):
         return np.ascontiguousarray(out.transpose(0, 2, 1))
 
 
-def _part(plan: Plan, some: slice) -> Plan:
+def _part(plan: Direct, some: slice) -> Direct:
     """Some of the kernels of a plan."""
     names = ("base", "common", "degrees", "numbers", "divisors", "inside", "place")
     cut = {name: np.ascontiguousarray(getattr(plan, name)[some]) for name in names}

@@ -27,13 +27,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from ..util.compiled import compiled
-from ..util.exponential import INNER, exp
+from ..util.compiled import compiled, inlined
 from ..util.rounding import TINY, U, gamma
 from ..util.threads import spread
-from .building import BY_SQUARES
+from .building import BY_SQUARES, evaluate
 from .fitted import Blocks, FittedKernels, rows_of
 from .functions import Function, Gaussian, Kernel, Power
 from .pairwise import fill_pairs, pairs
@@ -306,27 +304,13 @@ def chain(columns: int) -> int:
     return min(columns, STRIP + min(strips, BAND) + -(-strips // BAND)) + 4
 
 
-@njit(**INNER, fastmath={"reassoc", "nsz", "contract"})
+@inlined(fastmath={"reassoc", "nsz", "contract"})
 def _dot(k, c):
     """A sum in an order that suits the processor: its error bound is for any order."""
     total = 0.0
     for j in range(len(k)):
         total += k[j] * c[j]
     return total
-
-
-@njit(**INNER)
-def evaluate(t, degree, factor, k):
-    """The raw kernel of all numbers t of a tile, for compiled loops."""
-    if degree == 0:
-        for j in range(len(k)):
-            k[j] = exp(t[j] * factor)
-        return
-    for j in range(len(k)):
-        k[j] = t[j] + factor
-    for _ in range(degree - 1):
-        for j in range(len(k)):
-            k[j] *= t[j] + factor
 
 
 @compiled()

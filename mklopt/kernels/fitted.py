@@ -151,12 +151,7 @@ class FittedKernels:
         -------
         FittedKernels
         """
-        try:
-            index = np.arange(self.M)[np.atleast_1d(active)]
-        except (IndexError, TypeError, ValueError):
-            raise ValueError(
-                f"active = {short(active)}; give numbers of kernels, or a mask"
-            ) from None
+        index = chosen(active, self.M)
         self.learn(index)
         found = FittedKernels(self.kernels.take(index), self.blocks, self.normalize)
         found.learned = self.learned.take(index)
@@ -206,9 +201,7 @@ class FittedKernels:
         [(1, 2, 2), (1, 1, 2)]
         """
         blocks = self._new(X_new)
-        size = check_whole(size, "size", 1)
-        for i in range(0, rows_of(blocks), size):
-            yield self.cross({v: block[i : i + size] for v, block in blocks.items()})
+        return map(self.cross, pieces(blocks, check_whole(size, "size", 1)))
 
     def cross_sums(self, X_new: Any, weights: Array) -> Iterator[Array]:
         """Σ θ_m K_m of new points with training points; no kernel is stored.
@@ -227,8 +220,7 @@ class FittedKernels:
         from .streams import can_stream, cross_sum
 
         blocks, used = self._new(X_new), np.flatnonzero(weights)
-        for i in range(0, rows_of(blocks), size := max(SUM_NUMBERS // self.n, 1)):
-            some = {view: block[i : i + size] for view, block in blocks.items()}
+        for some in pieces(blocks, max(SUM_NUMBERS // self.n, 1)):
             if can_stream(self):
                 yield cross_sum(self, some, weights)
                 continue
@@ -236,12 +228,7 @@ class FittedKernels:
             yield sum(terms, np.zeros((rows_of(some), self.n)))
 
     def _new(self, X_new: Any) -> Blocks:
-        blocks = blocks_of(X_new, "X_new")
-        if (given := sizes_of(blocks)) != (known := sizes_of(self.blocks)):
-            raise ValueError(
-                f"X_new has columns {list(given.values())} in its views {list(given)}; "
-                f"the training data have {list(known.values())} in {list(known)}"
-            )
+        blocks = new_blocks(X_new, self.blocks)
         self.learn()
         return blocks
 
@@ -326,22 +313,20 @@ class FittedKernels:
         array (r, n)
         """
         self.learn(index)
-        out = np.empty((len(index), self.n))
-        gaussian = self.kernels.kinds[index] == GAUSSIAN
-        out[gaussian] = self._constants(index[gaussian])[:, None]
-        other = np.flatnonzero(~gaussian)
+        out = np.tile(self._constants(index)[:, None], self.n)
+        other = np.flatnonzero(self.kernels.kinds[index] != GAUSSIAN)
         for k, (m, kernel, t) in zip(other, self._diagonals(index[other])):
             out[k] = self._of(kernel, t, self.learned[m], self.who(m))
         return out
 
-    def _constants(self, gaussians: Array) -> Array:
+    def _constants(self, index: Array) -> Array:
         """k(x, x) of Gaussians, which is the same at all points."""
-        found = np.ones(len(gaussians))
+        found = np.ones(len(index))
         for step, learned in zip(self.normalize, self.learned.steps):
             if step == "spherical":
                 found[:] = 1.0
             else:
-                found /= learned[gaussians]
+                found /= learned[index]
         return found
 
     def traces(self, index: Array) -> Array:
@@ -357,10 +342,8 @@ class FittedKernels:
         array (r,)
         """
         self.learn(index)
-        gaussian, out = self.kernels.kinds[index] == GAUSSIAN, np.empty(len(index))
-        out[gaussian] = self.n * self._constants(index[gaussian])
-        other = np.flatnonzero(~gaussian)
-        for k in other:
+        out = self.n * self._constants(index)
+        for k in np.flatnonzero(self.kernels.kinds[index] != GAUSSIAN):
             out[k] = self.squares(index[k : k + 1]).sum()
         return out
 
@@ -487,6 +470,33 @@ def blocks_of(X: Any, name: str) -> Blocks:
         rows = {view: len(block) for view, block in views.items()}
         raise ValueError(f"{name} has views with {rows} rows; give each sample in each")
     return views
+
+
+def new_blocks(X_new: Any, training: Blocks) -> Blocks:
+    """New points as checked matrices, with the views and columns of the others."""
+    blocks = blocks_of(X_new, "X_new")
+    if (given := sizes_of(blocks)) != (known := sizes_of(training)):
+        raise ValueError(
+            f"X_new has columns {list(given.values())} in its views {list(given)}; "
+            f"the training data have {list(known.values())} in {list(known)}"
+        )
+    return blocks
+
+
+def pieces(blocks: Blocks, size: int) -> Iterator[Blocks]:
+    """The points in pieces of `size`, all views of each."""
+    for i in range(0, rows_of(blocks), size):
+        yield {view: block[i : i + size] for view, block in blocks.items()}
+
+
+def chosen(active: Any, M: int) -> Array:
+    """The numbers of some of M kernels, from numbers or a mask."""
+    try:
+        return np.arange(M)[np.atleast_1d(active)]
+    except (IndexError, TypeError, ValueError):
+        raise ValueError(
+            f"active = {short(active)}; give numbers of kernels, or a mask"
+        ) from None
 
 
 def sizes_of(blocks: Blocks) -> Sizes:

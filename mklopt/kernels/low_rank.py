@@ -28,22 +28,27 @@ References: Williams and Seeger (2001); Rahimi and Recht (2007).
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..grams.stack import GramStack
 from ..util.checks import check_choice, check_whole, short
-from ..util.compiled import compiled
 from ..util.threads import blas_alone, spread
 from .entries import Entries, Group
 from .family import Family
-from .fitted import Blocks, FittedKernels, blocks_of, rows_of, sizes_of
+from .feature_maps import (
+    Fourier,
+    Landmarks,
+    Map,
+    Monomials,
+    monomial_count,
+)
+from .fitted import Blocks, FittedKernels, chosen, new_blocks, pieces, rows_of
 from .functions import Gaussian, Power
 from .normalizations import Steps
 from .pairwise import fill_pairs
@@ -218,130 +223,6 @@ def dense(X: Any) -> Any:
     return X.toarray()
 
 
-# ---- feature maps of one kernel ------------------------------------------------------
-
-
-class Landmarks(NamedTuple):
-    """φ(x) = (k(x, l))_l W."""
-
-    which: Array  # rows of the training points
-    W: Array  # (landmarks, rank)
-
-    @property
-    def rank(self) -> int:
-        """The number of features."""
-        return self.W.shape[1]
-
-
-class Fourier(NamedTuple):
-    """φ(x) = (cos ⟨ω_i, x⟩, sin ⟨ω_i, x⟩)_i/√(number of ω)."""
-
-    omega: Array  # (d, number)
-
-    @property
-    def rank(self) -> int:
-        """The number of features."""
-        return 2 * self.omega.shape[1]
-
-    def features(self, A: Array) -> Array:
-        """(r, rank) features of the rows of A."""
-        angles = np.empty((len(A), self.omega.shape[1]))
-        fill_pairs(A, self.omega, False, 0, angles, 0, len(A))
-        out = np.empty((len(A), self.rank))
-        waves(angles, out, 1 / math.sqrt(self.omega.shape[1]))
-        return out
-
-
-class Monomials(NamedTuple):
-    """φ(x) = (√(multinomial · offset^…) Π_j x_j^{e_j})_e: all of (⟨x, z⟩ + c)^p."""
-
-    powers: tuple[tuple[int, ...], ...]  # the columns in each product, with repetition
-    scales: Array
-
-    @property
-    def rank(self) -> int:
-        """The number of features."""
-        return len(self.powers)
-
-    def features(self, A: Array) -> Array:
-        """(r, rank) features of the rows of A."""
-        out = np.empty((len(A), self.rank))
-        for e, columns in enumerate(self.powers):
-            out[:, e] = self.scales[e]
-            for j in columns:
-                out[:, e] *= A[:, j]
-        return out
-
-
-def monomial_count(d: int, rule: Power) -> int:
-    """The number of monomials of (⟨x, z⟩ + c)^p on d features."""
-    if rule.offset == 0:
-        return math.comb(d + rule.degree - 1, rule.degree)
-    return math.comb(d + rule.degree, rule.degree)
-
-
-def _monomials(d: int, rule: Power) -> Monomials:
-    p, powers, scales = rule.degree, [], []
-    for k in range(p + 1):  # degree k of x, p − k of the offset
-        if rule.offset == 0 and k < p:
-            continue
-        for columns in itertools.combinations_with_replacement(range(d), k):
-            ways = math.factorial(p) / math.factorial(p - k)
-            for j in set(columns):
-                ways /= math.factorial(columns.count(j))
-            powers.append(columns)
-            scales.append(math.sqrt(ways * rule.offset ** (p - k)))
-    return Monomials(tuple(powers), np.array(scales))
-
-
-Map = Landmarks | Fourier | Monomials
-
-
-# ---- sine and cosine: the same bits wherever a number stands in an array -------------
-
-PER_QUARTER = 0.6366197723675814  # 2/π
-QUARTER = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
-TO_INTEGER = 1.5 * 2.0**52
-SINE = (
-    -1.66666666666666324348e-01, 8.33333333332248946124e-03,
-    -1.98412698298579493134e-04, 2.75573137070700676789e-06,
-    -2.50507602534068634195e-08, 1.58969099521155010221e-10,
-)  # fmt: skip
-COSINE = (
-    4.16666666666666019037e-02, -1.38888888888741095749e-03,
-    2.48015872894767294178e-05, -2.75573143513906633035e-07,
-    2.08757232129817482790e-09, -1.13596475577881948265e-11,
-)  # fmt: skip
-
-
-@compiled()
-def waves(angles, out, scale):
-    """scale·(cos, sin) of all angles: (r, w) → (r, 2 w).
-
-    The angle less the nearest multiple of π/2, in three parts, then polynomials (those
-    of fdlibm). The error is a few units of rounding for angles below 10⁵.
-    """
-    s1, s2, s3, s4, s5, s6 = SINE
-    c1, c2, c3, c4, c5, c6 = COSINE
-    width = angles.shape[1]
-    for i in range(len(angles)):
-        row, cosines, sines = angles[i], out[i, :width], out[i, width:]
-        for j in range(width):
-            k = (row[j] * PER_QUARTER + TO_INTEGER) - TO_INTEGER
-            r = ((row[j] - k * QUARTER[0]) - k * QUARTER[1]) - k * QUARTER[2]
-            z = r * r
-            high = s3 + z * (s4 + z * (s5 + z * s6))
-            sine = r + r * z * (s1 + z * (s2 + z * high))
-            high = c3 + z * (c4 + z * (c5 + z * c6))
-            cosine = 1.0 - (0.5 * z - z * z * (c1 + z * (c2 + z * high)))
-            q = k - 4.0 * np.floor(k * 0.25)  # 0, 1, 2 or 3 quarters
-            odd = q == 1.0 or q == 3.0
-            c = sine if odd else cosine
-            s = cosine if odd else sine
-            cosines[j] = scale * (-c if q == 1.0 or q == 2.0 else c)
-            sines[j] = scale * (-s if q >= 2.0 else s)
-
-
 # ---- the fitted features -------------------------------------------------------------
 
 
@@ -425,7 +306,7 @@ class LowRankKernels:
         rule, d = self.entries.kernels[m].rule, self.entries.points(m).shape[1]
         if not isinstance(rule, Power) or monomial_count(d, rule) > self.way.rank:
             return False
-        maps[m] = _monomials(d, rule)
+        maps[m] = Monomials.of(d, rule)
         return True
 
     def _fourier(self, m: int) -> Fourier:
@@ -507,13 +388,7 @@ class LowRankKernels:
         ValueError
             If X_new has other views or columns than the training points.
         """
-        blocks = blocks_of(dense(X_new), "X_new")
-        if (given := sizes_of(blocks)) != (known := sizes_of(self.entries.blocks)):
-            raise ValueError(
-                f"X_new has columns {list(given.values())} in its views {list(given)}; "
-                f"the training data have {list(known.values())} in {list(known)}"
-            )
-        return self._filled(blocks, "float64")[0]
+        return self._filled(new_blocks(dense(X_new), self.entries.blocks), float)[0]
 
     def cross_blocks(self, X_new: Any, size: int = 65536) -> Iterator[Array]:
         """cross_features(X_new) in pieces of `size` points.
@@ -530,10 +405,8 @@ class LowRankKernels:
         array (r, R)
             Of the next r ≤ size points.
         """
-        size, blocks = check_whole(size, "size", 1), blocks_of(dense(X_new), "X_new")
-        for i in range(0, rows_of(blocks), size):
-            part = {view: block[i : i + size] for view, block in blocks.items()}
-            yield self.cross_features(part)
+        blocks = new_blocks(dense(X_new), self.entries.blocks)
+        return map(self.cross_features, pieces(blocks, check_whole(size, "size", 1)))
 
     @property
     def lost_trace(self) -> Array:
@@ -568,10 +441,9 @@ class LowRankKernels:
         -------
         LowRankKernels
         """
-        index = np.arange(self.M)[np.atleast_1d(active)]
-        return self._part(
-            index, self.entries.blocks, self.maps, self.exact.subset(index)
-        )
+        index = chosen(active, self.M)
+        exact = self.exact.subset(index)
+        return self._part(index, self.entries.blocks, self.maps, exact)
 
     def compact(self, active: Any = slice(None)) -> LowRankKernels:
         """Some of the kernels for new points: of the training points only landmarks.

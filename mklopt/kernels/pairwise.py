@@ -11,10 +11,9 @@ none of this. Four features at a time, from a part of Z in the cache, keep its s
 """
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import boolean, float64, int64, types
 
-from ..util.compiled import READ_ONLY, compiled
-from ..util.exponential import INNER
+from ..util.compiled import READ_ONLY, compiled, inlined
 from ..util.threads import spread
 
 Array = np.ndarray
@@ -39,7 +38,7 @@ def pairs(A: Array, Z: Array, apart: bool) -> Array:
     return out
 
 
-@njit(**INNER, forceinline=True)
+@inlined(forceinline=True)
 def _term(a, z, apart):
     return (a - z) * (a - z) if apart else a * z
 

@@ -26,12 +26,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from ..util.compiled import compiled
-from ..util.exponential import INNER
+from ..util.compiled import compiled, inlined
 from ..util.threads import spread, with_blas_alone
-from .entries import evaluate
+from .building import evaluate
 from .fitted import FittedKernels
 
 Array = np.ndarray
@@ -145,14 +143,14 @@ def _feature_sets(
 # ---- compiled loops --------------------------------------------------------------
 
 
-@njit(**INNER)
+@inlined()
 def _distances(products, near, far, t):
     """‖x − z‖² of one x with all z, from ⟨x, z⟩."""
     for j in range(len(t)):
         t[j] = max(near + far[j] - 2 * products[j], 0.0)
 
 
-@njit(**INNER)
+@inlined()
 def _row(products, t, degree, number, near, far, k):
     """One row of a normalized kernel."""
     if degree == 0:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from . import sweeps
 from .building import BY_SQUARES
 from .normalizations import Block
 from .sample_rows import SampleRows, sample_rows
-from .sweeps import BLOCK, Area, Plan
+from .sweeps import BLOCK, Area, Direct
 from .theorem import psd_shift
 
 if TYPE_CHECKING:
@@ -49,34 +49,6 @@ CACHED_BYTES, FEW_KERNELS = 2**19, 64  # of the products of a block; kernels, at
 BATCH_ENTRIES = 2**30  # of a sweep between two reports: about a second
 WIDE, FEW_BASES = 64, 1000  # features per kernel; bases that have a cache
 CONTENT_NUMBERS = 10**9  # in all triangles: more are not computed for a digest
-
-
-class Direct(NamedTuple):
-    """Kernels that are functions of distances or products of points, in arrays."""
-
-    X: Array  # (d, n) points
-    columns: Array  # int32, the features of all bases
-    ends: Array  # (B + 1,) where those of each base begin and end
-    apart: Array  # (B,) distances or products
-    base: Array  # (M,) of each kernel
-    degrees: Array  # (M,) of a power; 0: a Gaussian
-    numbers: Array  # (M,) −1/scale, or the offset
-    divisors: Array  # (M, steps) of normalizations
-    place: Array  # (M, steps) a row of `roots` in place of a divisor; −1: none
-    roots: Array  # (R, n) of spherical kernels whose squares differ
-    spheres: Array  # (steps,) which steps are spherical
-
-    @classmethod
-    def of(cls, fitted: FittedKernels) -> Direct:
-        """The kernels of a family; what is not known yet is learned."""
-        fitted.learn()
-        table, (divisors, place, roots) = fitted.kernels, fitted.divisors()
-        names = fitted.normalize or ("",)
-        spheres = np.array([step == "spherical" for step in names])
-        bases = (table.columns, table.ends, table.apart, table.base)
-        roots = roots if roots.size else np.empty((0, fitted.n))
-        steps = map(np.ascontiguousarray, (divisors.T, place.T, roots))
-        return cls._make([fitted.points, *bases, *fitted.rules(), *steps, spheres])
 
 
 def can_stream(fitted: FittedKernels) -> bool:
@@ -131,7 +103,7 @@ class Streams:
         self.rank[np.argsort(keys, kind="stable")] = np.arange(len(keys))
         self.cache = Kept(self.n, float, limit, self._fetch)
         self.squares: Array | None = None  # (M,) Σ K_ij², once they are measured
-        self._last: tuple[Array, Plan, Array] | None = None
+        self._last: tuple[Array, Direct, Array] | None = None
 
     def __getstate__(self) -> dict:
         return {**vars(self), "_last": None}
@@ -143,38 +115,14 @@ class Streams:
 
     # ---- plans -------------------------------------------------------------------
 
-    def _plan(self, index: Array) -> tuple[Plan, Array]:
+    def _plan(self, index: Array) -> tuple[Direct, Array]:
         """The kernels of a sweep, sorted, and their places in `index`."""
         if self._last is not None and np.array_equal(self._last[0], index):
             return self._last[1:]
-        given = self.kernels
-        order = np.argsort(self.rank[given.base[index]], kind="stable")
-        some = index[order]
-        base, common = given.base[some].astype(np.int64), np.empty(len(some), np.int64)
-        sweeps.common_features(given.columns, given.ends, given.apart, base, common)
-        degrees = given.degrees[some].astype(np.int64)
-        plan = Plan(
-            *given[:4],
-            base,
-            common,
-            degrees,
-            given.numbers[some],
-            given.divisors[some],
-            self._inside(some),
-            given.place[some],
-            given.roots,
-            given.spheres,
-        )
+        order = np.argsort(self.rank[self.kernels.base[index]], kind="stable")
+        plan = self.kernels.sorted_part(index[order])
         self._last = (index.copy(), plan, order)
         return plan, order
-
-    def _inside(self, some: Array) -> Array:
-        """Whether entries are divided: sums of powers could overflow, and diagonals on
-        the sphere are exactly 1.
-        """
-        given = self.kernels
-        divided = given.divisors[some][:, given.spheres] != 1
-        return (given.degrees[some] > 0) | np.any(divided, axis=1)
 
     def _bounds(
         self, area: Area, kernels: int, numbers: int = 1, block: int = BLOCK
@@ -189,7 +137,7 @@ class Streams:
     def _sweep(
         self,
         loop: Callable,
-        plan: Plan,
+        plan: Direct,
         bounds: Array,
         *arguments: Any,
         block: int = BLOCK,
@@ -292,7 +240,7 @@ class Streams:
         """Packed triangles of some kernels, to the rows of P."""
         self._entries(self._plan(index), triangle(self.n), P)
 
-    def _entries(self, plan: tuple[Plan, Array], area: Area, out: Array) -> None:
+    def _entries(self, plan: tuple[Direct, Array], area: Area, out: Array) -> None:
         bounds = self._bounds(area, len(out))
         self._sweep(sweeps.fill, plan[0], bounds, area, bounds, plan[1], out)
 
@@ -363,7 +311,7 @@ class Streams:
     def identity(self) -> bytes:
         """A hash of what defines all kernels: the points and the table."""
         h = hashlib.sha256()
-        for array in self.kernels:
+        for array in filter(lambda part: part is not None, self.kernels):
             h.update(f"{array.dtype} {array.shape}".encode())
             h.update(np.ascontiguousarray(array).data)
         return h.digest()
@@ -456,13 +404,13 @@ def triangle(n: int) -> Area:
     return Area(rows[:-1], rows[:-1], rows * n - rows * (rows - 1) // 2)
 
 
-def _outside(plan: Plan, order: Array | None = None) -> list[Array]:
+def _outside(plan: Direct, order: Array | None = None) -> list[Array]:
     """Divisors that are not in the entries of a sweep, step by step."""
     factors = np.where(plan.inside[:, None], 1.0, plan.divisors).T
     return [f if order is None else _placed(order, f) for f in factors]
 
 
-def _divided(plan: Plan, total: Array, power: int = 1) -> Array:
+def _divided(plan: Direct, total: Array, power: int = 1) -> Array:
     for factor in _outside(plan):
         for _ in range(power):
             total = total / factor

@@ -18,7 +18,9 @@ Sums do not depend on the number of threads: every loop runs over units (blocks 
 of the tiles) that do not depend on it.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +36,9 @@ from ..util.lanes import (
     squares_of_row,
 )
 
+if TYPE_CHECKING:
+    from .fitted import FittedKernels
+
 Array = np.ndarray
 BLOCK = 1024  # kernels
 # A segment: the sum that it begins with, its columns, the first row of T that they
@@ -42,22 +47,59 @@ BLOCK = 1024  # kernels
 SOURCE, BEGIN, END, START, TARGET, FIRST, LAST = range(7)
 
 
-class Plan(NamedTuple):
-    """The kernels of a sweep, sorted; bases are numbered as in the table of kernels."""
+class Direct(NamedTuple):
+    """Kernels that are functions of distances or products of points, in arrays.
+
+    The kernels of a sweep are sorted, and have `common` and `inside`, too.
+    """
 
     X: Array  # (d, n) points
     columns: Array  # int32, the features of all bases
     ends: Array  # (B + 1,) where those of each base begin and end
     apart: Array  # (B,) distances or products
-    base: Array  # (K,) of each kernel
-    common: Array  # (K,) features shared with the base before; −1: the same base
-    degrees: Array  # (K,) 0: a Gaussian
-    numbers: Array  # (K,) −1/scale, or the offset
-    divisors: Array  # (K, steps) of normalizations
-    inside: Array  # (K,) whether entries are divided, and not the sums of them
-    place: Array  # (K, steps) a row of `roots` in place of a divisor; −1: none
-    roots: Array  # (R, n) k is divided by r_i r_j
+    base: Array  # (M,) of each kernel
+    degrees: Array  # (M,) of a power; 0: a Gaussian
+    numbers: Array  # (M,) −1/scale, or the offset
+    divisors: Array  # (M, steps) of normalizations
+    place: Array  # (M, steps) a row of `roots` in place of a divisor; −1: none
+    roots: Array  # (R, n) k is divided by r_i r_j: of spheres whose squares differ
     spheres: Array  # (steps,) after which diagonals are 1
+    common: Any = None  # (M,) features shared with the base before; −1: the same base
+    inside: Any = None  # (M,) whether entries are divided, and not the sums of them
+
+    @classmethod
+    def of(cls, fitted: FittedKernels) -> Direct:
+        """The kernels of a family; what is not known yet is learned."""
+        fitted.learn()
+        table, (divisors, place, roots) = fitted.kernels, fitted.divisors()
+        names = fitted.normalize or ("",)
+        spheres = np.array([step == "spherical" for step in names])
+        roots = roots if roots.size else np.empty((0, fitted.n))
+        return cls(
+            *(fitted.points, table.columns, table.ends, table.apart, table.base),
+            *fitted.rules(),
+            np.ascontiguousarray(divisors.T),
+            np.ascontiguousarray(place.T),
+            np.ascontiguousarray(roots),
+            spheres,
+        )
+
+    def sorted_part(self, some: Array) -> Direct:
+        """These kernels, which are sorted, for a sweep."""
+        base, common = self.base[some].astype(np.int64), np.empty(len(some), np.int64)
+        common_features(self.columns, self.ends, self.apart, base, common)
+        degrees, divisors = self.degrees[some].astype(np.int64), self.divisors[some]
+        # Sums of powers could overflow, and diagonals on the sphere are exactly 1.
+        inside = (degrees > 0) | np.any(divisors[:, self.spheres] != 1, axis=1)
+        return self._replace(
+            base=base,
+            degrees=degrees,
+            numbers=self.numbers[some],
+            divisors=divisors,
+            place=self.place[some],
+            common=common,
+            inside=inside,
+        )
 
 
 class Area(NamedTuple):
@@ -107,6 +149,22 @@ def _most(plan):
 @inlined()
 def _row():
     return rows_of_zeros(1)[0]
+
+
+@inlined()
+def _unit(plan, unit, parts, block):
+    """Part, first kernel and last one of a unit: see `dots`."""
+    low = unit // parts * block
+    return unit % parts, low, min(low + block, len(plan.base))
+
+
+@inlined()
+def _memory(plan):
+    """What every sweep needs: n, the place of complete sums, terms, sums, a tile."""
+    complete = _most(plan) + 1
+    T, sums = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1)
+    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
+    return plan.X.shape[1], complete, T, sums, _row(), I, J
 
 
 @inlined()
@@ -257,15 +315,12 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
     Unit u is block u // parts and part u % parts; part p has the tiles from bounds[p]
     to bounds[p + 1]. Squares are summed only if they are `measured`.
     """
-    n, complete = plan.X.shape[1], _most(plan) + 1
+    n, complete, T, sums, v, I, J = _memory(plan)
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
-    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
-    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
     w, twice = _row(), _row()
     parts = len(bounds) - 1
     for unit in range(first, last):
-        part, low = unit % parts, unit // parts * BLOCK
-        high = min(low + BLOCK, len(plan.base))
+        part, low, high = _unit(plan, unit, parts, BLOCK)
         segments = _segments(plan, low, high, complete)
         used = _features(plan, low, high)
         out[part, low:high] = 0.0
@@ -289,10 +344,8 @@ def dots(plan, area, bounds, A, S, measured, out, squares, first, last):
 @compiled(error_model="numpy")
 def combine(plan, area, bounds, theta, blocks, out, first, last):
     """out += Σ θ_k K_k over some blocks, for the tiles of the parts first to last."""
-    n, complete = plan.X.shape[1], _most(plan) + 1
+    n, complete, T, sums, v, I, J = _memory(plan)
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
-    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
-    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
     total = _row()
     for part in range(first, last):
         for block in range(blocks[0], blocks[1]):
@@ -318,14 +371,11 @@ def combine(plan, area, bounds, theta, blocks, out, first, last):
 @compiled(error_model="numpy")
 def fill(plan, area, bounds, order, out, first, last):
     """out[order[k]] = the entries of kernel k, in the order of the area; units: dots"""
-    n, complete = plan.X.shape[1], _most(plan) + 1
+    n, complete, T, sums, v, I, J = _memory(plan)
     degrees, numbers = plan.degrees, plan.numbers
-    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
-    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
     parts, steps = len(bounds) - 1, plan.divisors.shape[1]
     for unit in range(first, last):
-        part, low = unit % parts, unit // parts * BLOCK
-        high = min(low + BLOCK, len(plan.base))
+        part, low, high = _unit(plan, unit, parts, BLOCK)
         segments = _segments(plan, low, high, complete)
         used = _features(plan, low, high)
         for tile in range(bounds[part], bounds[part + 1]):
@@ -379,17 +429,14 @@ def matvec(plan, area, bounds, A, order, block, out, first, last):
     around them. Units: as in `dots`, with blocks of `block` kernels, so that y stays in
     the cache.
     """
-    n, complete = plan.X.shape[1], _most(plan) + 1
+    n, complete, T, sums, v, I, J = _memory(plan)
     degrees, numbers, inside = plan.degrees, plan.numbers, plan.inside
-    T, sums, v = rows_of_zeros(2 * len(plan.X)), rows_of_zeros(complete + 1), _row()
-    I, J = np.empty(WIDTH, np.int64), np.empty(WIDTH, np.int64)
     ends, count_A = np.empty(WIDTH, np.int64), A.shape[1]
     right, down = rows_of_zeros(count_A * WIDTH), rows_of_zeros(count_A * WIDTH)
     parts, width = len(bounds) - 1, n + 2 * WIDTH
     y = np.empty((block, count_A, width))
     for unit in range(first, last):
-        part, low = unit % parts, unit // parts * block
-        high = min(low + block, len(plan.base))
+        part, low, high = _unit(plan, unit, parts, block)
         segments = _segments(plan, low, high, complete)
         used = _features(plan, low, high)
         y[:] = 0.0

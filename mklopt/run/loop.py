@@ -26,7 +26,7 @@ from ..certificates.certificate import Certificate, certify, relative
 from ..problem import Problem
 from ..solvers import Iterate, Solver, find
 from ..solvers.base import certify_iterate
-from ..util.checks import check_flag, check_function, check_whole, short, too_large
+from ..util.checks import check_flag, check_function, check_limit, check_whole
 from ..util.sweeps import listening
 from ..util.threads import with_blas_alone
 from .checkpoint import Checkpoint, recording
@@ -372,9 +372,5 @@ def _check_limits(problem: Any, tol: Any, max_iter: Any, time_limit: Any) -> Non
         raise ValueError(f"solve takes a Problem first, got {kind}{other}")
     limits = {"tol": (tol, 0), "max_iter": (max_iter, 1), "time_limit": (time_limit, 0)}
     for name, (value, least) in limits.items():
-        if value is None and name != "tol":
-            continue
-        number = isinstance(value, int | float | np.integer | np.floating)
-        wrong = not number or isinstance(value, bool) or not value >= least
-        if wrong or too_large(value):
-            raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")
+        if value is not None or name == "tol":
+            check_limit(value, name, least)

@@ -34,7 +34,8 @@ import numpy as np
 from ..certificates.certificate import best_shrink, primal_at, relative
 from ..certificates.enclosure import exact_point, lower_bound, upper_bound
 from ..kernels.entries import Products
-from ..kernels.low_rank import Landmarks, LowRankKernels
+from ..kernels.feature_maps import Landmarks
+from ..kernels.low_rank import LowRankKernels
 from ..problem import Problem
 from ..run.pace import Pace
 from ..run.result import Result

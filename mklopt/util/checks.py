@@ -99,6 +99,14 @@ def real_number(
     return found
 
 
+def check_limit(value: Any, name: str, least: float) -> None:
+    """Refuse what is not a number of at least `least`; it may be infinite."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    wrong = not number or isinstance(value, bool) or not value >= least
+    if wrong or too_large(value):
+        raise ValueError(f"{name} = {short(value)}; give a number ≥ {least}")
+
+
 def check_positive(value: Any, name: str, finite: bool = False) -> float:
     """A number above 0, which may be infinite unless it has to be finite."""
     number = isinstance(value, int | float | np.integer | np.floating)

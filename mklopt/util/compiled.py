@@ -91,9 +91,16 @@ class _Forgiving(FunctionCache):
     def load_overload(self, *arguments: Any) -> Any:
         """What was compiled before; None if it cannot be read."""
         try:
-            return super().load_overload(*arguments)
+            return self._loaded(*arguments)
         except Exception as error:
             _tell_uncached(str(error) or type(error).__name__)
+            return None
+
+    def _loaded(self, *arguments: Any) -> Any:
+        try:
+            return super().load_overload(*arguments)
+        except (AttributeError, ImportError):  # of a class that the code had before
+            self.flush()
             return None
 
     def save_overload(self, *arguments: Any) -> None:

@@ -26,6 +26,7 @@ formulations.losses
 formulations
 grams data
 kernels
+kernels.cluster
 problem
 certificates
 solvers.base solvers.start

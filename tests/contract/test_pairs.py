@@ -8,7 +8,7 @@ from itertools import groupby
 import pytest
 
 from mklopt import reference
-from mklopt.campaign.job import AGREEMENT, REFERENCE, ReferenceRun
+from mklopt.campaign.runs import AGREEMENT, REFERENCE, ReferenceRun
 from mklopt.formulations.lp_norm import LpNorm
 from mklopt.reference.contract_problems import small_cells
 

@@ -566,7 +566,7 @@ def test_the_table_of_calls_is_not_behind(known):
     elsewhere = {  # made by the package, or decorators and judges of declarations
         "Certificate", "Result", "Trace", "C_zero", "inspect", "check_formulation",
         "check_solver", "formulation", "loss", "solver", "variational", "threads",
-        "ClusterStack", "certify_exact",  # test_cluster.py, test_certify_exact.py
+        "ClusterStack", "certify_exact",  # cluster/test_stack.py, test_certify_exact.py
     }  # fmt: skip
     public = {n for n in mklopt.__all__ if callable(getattr(mklopt, n))}
     assert public - elsewhere <= set(known)

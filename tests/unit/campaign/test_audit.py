@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mklopt.campaign import job as certification
+from mklopt.campaign import runs
 from mklopt.campaign.audit import Audit
-from mklopt.campaign.job import REFERENCE
 from mklopt.campaign.ledger import Ledger, Row
+from mklopt.campaign.runs import REFERENCE
 from mklopt.certificates.checker import check
 from mklopt.cli import main
 from tests.unit.certificates.samples import resigned
@@ -168,7 +168,7 @@ def test_an_error_has_no_numbers_to_compute_again(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(certification, "solve", broken)
+    monkeypatch.setattr(runs, "solve", broken)
     only = ("--solver", "hessian", *ASKED, "--formulation", "BlockL1")
     code, _ = run("certify", "--jobs", "1", *only, "--out", str(tmp_path))
     assert code == 1

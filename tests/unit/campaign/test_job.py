@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mklopt.campaign import job as certification
-from mklopt.campaign.job import REFERENCE, Campaign, Selection, covering, thinned
+from mklopt.campaign import runs
+from mklopt.campaign.job import Campaign, Selection, covering
+from mklopt.campaign.runs import REFERENCE
 from mklopt.certificates.checker import check
 from mklopt.cli import main
 from mklopt.formulations import formulations, losses_by_name
-from mklopt.run.trace import COLUMNS, Trace
 from mklopt.solvers import Iterate, solvers
 from tests.faults import all_end, enlarge, full_disk, small_disk, workers
 
@@ -81,21 +81,6 @@ def test_covering_takes_few():
     assert covering([], lambda item: item) == []
 
 
-def test_a_thinned_curve_keeps_both_ends():
-    trace = Trace()
-    for i in range(1000):
-        trace.append(
-            **dict.fromkeys(COLUMNS, 1 / 3) | {"iteration": i, "gap": 1 / (i + 1)}
-        )
-    curve = thinned(trace, points=20)
-    assert curve["iteration"][0] == 0 and curve["iteration"][-1] == 999
-    assert len(curve["gap"]) <= 20 and curve["gap"][-1] == 0.001
-    assert curve["seconds"][0] == 0.3333
-
-
-# ---- how it is run ----------------------------------------------------------------
-
-
 def test_certify_leaves_rows_a_summary_and_a_page(tmp_path):
     said = certify(*TINY, "--data", "small", "--out", str(tmp_path))
     assert "1 of 1 verdicts hold" in said
@@ -118,7 +103,7 @@ def test_an_error_in_a_solver_becomes_a_row(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(certification, "solve", broken)
+    monkeypatch.setattr(runs, "solve", broken)
     said = certify(*TINY, "--data", "small", "--out", str(tmp_path), code=1)
     assert "it raised RuntimeError: out of luck" in " ".join(said.split())
 
@@ -126,7 +111,7 @@ def test_an_error_in_a_solver_becomes_a_row(tmp_path, monkeypatch):
 def test_other_code_is_run_again(tmp_path, monkeypatch):
     arguments = (*TINY, "--data", "small", "--out", str(tmp_path))
     certify(*arguments)
-    monkeypatch.setattr(certification, "fingerprint", lambda: "other")
+    monkeypatch.setattr(runs, "fingerprint", lambda: "other")
     certify(*arguments)
     assert len(lines(tmp_path)) == 2
     assert "1 of 1 verdicts" in (tmp_path / "summary.md").read_text("utf-8")
@@ -248,7 +233,7 @@ def test_a_full_disk_stops_workers_and_the_rest_is_run_later(tmp_path):
 def test_too_little_memory_is_no_verdict(tmp_path, monkeypatch, inside):
     """Real requests for memory that is not there, in the job or inside a solver."""
     arguments = (*TINY, "--data", "small", "--out", str(tmp_path))
-    real = certification.solve
+    real = runs.solve
 
     def greedy(*_, **__):
         return np.empty((10**7, 10**7))
@@ -261,7 +246,7 @@ def test_too_little_memory_is_no_verdict(tmp_path, monkeypatch, inside):
         yield Iterate(np.zeros(problem.shape), weights=np.ones(problem.grams.M))
         greedy()
 
-    monkeypatch.setattr(certification, "solve", greedy_inside if inside else greedy)
+    monkeypatch.setattr(runs, "solve", greedy_inside if inside else greedy)
     said = " ".join(certify(*arguments, code=1).split())
     assert "not judged: hessian on small" in said and "out of memory" in said
     assert not lines(tmp_path) and "FAILS" not in said
@@ -273,7 +258,7 @@ def test_without_a_reference_nothing_is_judged(tmp_path, monkeypatch):
     def broken(problem):
         raise RuntimeError("the interior-point method gave up")
 
-    monkeypatch.setattr(certification.STORE, "load", broken)
+    monkeypatch.setattr(runs.STORE, "load", broken)
     arguments = (*TINY, "--data", "small", "--out", str(tmp_path))
     said = " ".join(certify(*arguments, code=1).split())
     assert "it has no reference (the interior-point method gave up)" in said

@@ -233,7 +233,7 @@ def test_norms_are_bounded_from_above_in_exact_arithmetic(scale):
     for seed in range(5):
         problem, rng = rough(seed=seed), np.random.default_rng(seed)
         alpha = scale * rng.normal(size=40)
-        above = FeatureBounds(problem, alpha, np.zeros(15)).norms_above
+        above = FeatureBounds(problem, alpha, np.zeros(15)).above
         for bound, true in zip(above, lengths(problem, alpha)):
             assert true <= bound <= true * (1 + 1e-9)
 
@@ -252,7 +252,7 @@ def test_norms_that_cancel_are_bounded_all_the_same():
         bounds = FeatureBounds(problem, alpha, np.zeros(15))
         plain = problem.grams.feature_norms(problem.grams.fold(alpha))
         for m, true in enumerate(lengths(problem, alpha)):
-            assert true <= bounds.norms_above[m] <= 1e-10
+            assert true <= bounds.above[m] <= 1e-10
             too_small += plain[m] < true
     assert too_small >= 10
 
@@ -260,7 +260,7 @@ def test_norms_that_cancel_are_bounded_all_the_same():
 def test_norms_of_zeros_are_zero():
     problem = rough()
     bounds = FeatureBounds(problem, np.zeros(40), np.zeros(15))
-    np.testing.assert_array_equal(bounds.norms_above, np.zeros(3))
+    np.testing.assert_array_equal(bounds.above, np.zeros(3))
     f, error, u = bounds.predictions(0.0)
     assert np.all(f == 0) and np.all(u == 0) and np.all(error < 1e-300)
 
@@ -399,4 +399,4 @@ def test_products_that_underflow_are_not_zero():
     p = Problem(GramStack.from_factors(L, ranks=[1, 1]), np.ones(12), "squared",
                 LpNorm(2.0), bias=False)  # fmt: skip
     bounds = FeatureBounds(p, np.full(12, 1e-200), np.zeros(2))
-    assert bounds.norms_above[0] > 0 == bounds.norms_above[1]
+    assert bounds.above[0] > 0 == bounds.above[1]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from mklopt.campaign.job import Campaign, Run
+from mklopt.campaign.job import Campaign
+from mklopt.campaign.runs import Run
 from mklopt.cli import main
 
 TINY = ("--solver", "hessian", "--loss", "hinge", "--formulation", "BlockL1")

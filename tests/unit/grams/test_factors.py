@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import mklopt
-from mklopt import GramStack
 from mklopt.grams.factor_loops import BLOCK
 from mklopt.grams.factors import FEW_ROWS, ROWS_AT_ONCE, Factors, Panel
 from mklopt.util import threads as policy
@@ -233,68 +232,3 @@ def test_one_array_with_ranks_is_not_copied_and_factors_are():
     np.testing.assert_array_equal(Factors(L).F, F)
     half = Factors(F.astype("float32"), np.array(RANKS))
     assert half.cost == store.cost / 2 == 60 / (4 * 36) / 2
-
-
-def test_a_stack_folds_and_unfolds_one_column_or_several():
-    L = factors(7)
-    F, grams = np.hstack(L), GramStack.from_factors(L)
-    np.testing.assert_array_equal(grams.owner, np.repeat(np.arange(4), RANKS))
-    for shape in ((), (1,), (3,)):
-        A, w = rng.normal(size=(7, *shape)), rng.normal(size=(10, *shape))
-        np.testing.assert_allclose(grams.fold(A), F.T @ A, atol=1e-13)
-        np.testing.assert_allclose(grams.unfold(w), F @ w, atol=1e-13)
-        parts = np.split(w, np.cumsum(RANKS)[:-1])
-        lengths = [np.linalg.norm(part) for part in parts]
-        np.testing.assert_allclose(grams.feature_norms(w), lengths)
-        w[3:8] = 0.0  # kernels 1 and 2 are not read
-        np.testing.assert_allclose(grams.unfold(w), F @ w, atol=1e-13)
-    np.testing.assert_array_equal(grams.unfold(np.zeros(10)), np.zeros(7))
-
-
-def test_a_subset_knows_what_the_stack_has_folded():
-    grams, a = GramStack.from_factors(factors(7)), rng.normal(size=7)
-    part = grams.subset(np.array([2, 0]))
-    alone = part.fold(a)
-    grams.fold(a)
-    before = grams.passes
-    again = grams.subset(np.array([2, 0])).fold(a)
-    assert grams.passes == before  # remembered
-    np.testing.assert_allclose(again, alone, atol=1e-14)
-    assert again.shape == (7,)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", KINDS)
-def test_a_factor_that_is_not_finite_is_named(bad, dtype):
-    L = factors(7)
-    L[2][6, 3] = bad
-    with pytest.raises(ValueError, match=r"^factor 2 has NaN or infinite entries"):
-        GramStack.from_factors(L, dtype=dtype)
-
-
-def test_wrong_shapes_are_refused_in_one_sentence():
-    L = factors(7)
-    with pytest.raises(ValueError, match=r"all with the same n$"):
-        GramStack.from_factors([L[0], L[1][:5]])
-    with pytest.raises(ValueError, match=r"^factors have shapes"):
-        GramStack.from_factors([L[0], L[1][:, 0]])
-    with pytest.raises(ValueError, match=r"sum to 9 give one \(n, 9\) matrix$"):
-        GramStack.from_factors(np.hstack(L), ranks=[3, 1, 4, 1])
-    with pytest.raises(ValueError, match="a rank"):
-        GramStack.from_factors(np.hstack(L), ranks=[3, 1, 6, 0])
-
-
-def test_kernels_may_be_repeated_or_none_at_all():
-    F = np.random.default_rng(2).normal(size=(9, 5))
-    stack = GramStack.from_factors(F, ranks=[2, 3])
-    a, w = np.arange(9.0), np.arange(8.0)
-    twice = stack.subset(np.array([1, 0, 1]))
-    columns = F[:, [2, 3, 4, 0, 1, 2, 3, 4]]
-    np.testing.assert_allclose(twice.fold(a), columns.T @ a, rtol=1e-12)
-    np.testing.assert_allclose(twice.unfold(w), columns @ w, rtol=1e-12)
-    np.testing.assert_allclose(twice.quad(a), stack.quad(a)[[1, 0, 1]], rtol=1e-12)
-    for known in (False, True):
-        nothing = stack.subset(np.array([], int))
-        assert nothing.fold(a).shape == (0,) and nothing.quad(a).shape == (0,)
-        if not known:
-            stack.fold(a)  # which the next part could ask for

@@ -1,4 +1,4 @@
-"""Norms of a large stack: kernels in parts, nothing of the size (M, n) is kept."""
+"""Norms, of a large stack in parts, so that nothing of the size (M, n) is kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import pytest
 
 from mklopt import GramStack
 from mklopt.grams import norms
+from tests.unit.grams.samples import STORAGES, kernels
+
+rng = np.random.default_rng(7)
 
 
 def stack(M=10, n=15, seed=0, common=0.0):
@@ -125,3 +128,49 @@ def test_the_part_of_a_large_stack_that_was_read_is_known_to_the_whole(large):
         some.matvec(A)
         known = grams.norms_above(A)[2]
         assert np.all(known[: part.stop]) and not np.any(known[part.stop :])
+
+
+@pytest.mark.parametrize("storage", ["packed", "full", "factors"])
+def test_norms_are_those_of_the_kernels_with_their_shift(storage):
+    grams = STORAGES[storage](kernels(M=3))
+    A = rng.normal(size=(8, 2))
+    KA = grams.matvec(A)
+    expected = [np.sqrt(np.trace(A.T @ k @ A)) for k in grams.dense()]
+    np.testing.assert_allclose(grams.norms(A), expected)
+    before = grams.passes
+    np.testing.assert_allclose(grams.norms(A, KA), expected)
+    assert grams.passes == before  # nothing was read again
+    grams.shift = np.array([0.0, 0.5, 2.0])
+    squares = np.square(expected) + grams.shift * np.sum(A**2)
+    np.testing.assert_allclose(grams.norms(A), np.sqrt(squares))
+    np.testing.assert_allclose(grams.norms(A, KA), np.sqrt(squares))
+
+
+def test_a_norm_whose_square_is_negative_by_rounding_is_zero():
+    grams = GramStack(np.array([[[1.0, 1.0], [1.0, 1.0 - 2.0**-53]]]))
+    a = np.array([1.0, -1.0])
+    assert grams.quad(a)[0] < 0 and grams.norms(a)[0] == 0.0
+
+
+def test_roots_of_diagonals_are_rounded_upwards():
+    """K_ii = Σ L² is rounded, and its root is, too."""
+    L = np.random.default_rng(0).normal(size=(60, 7))
+    grams = GramStack.from_factors([L, 1e-160 * L])
+    roots = grams.root_diag(np.zeros(2))
+    for factor, above in zip(grams.factors, roots):
+        for row, r in zip(factor, above):
+            exact = sum((Fraction(float(x)) ** 2 for x in row), Fraction(0))
+            assert Fraction(float(r)) ** 2 >= exact
+
+
+def test_zero_diagonals_do_not_hide_rounding():
+    """K + δI ⪰ 0 bounds |K_ij| by √(K_ii + δ): a zero diagonal entry is no licence."""
+    rng = np.random.default_rng(4)
+    K = np.eye(60)[None].copy()
+    K[0, 0, 1:] = K[0, 1:, 0] = 1e-5 * rng.normal(size=59)
+    K[0, 0, 0] = 0.0
+    grams = GramStack(K)
+    shift = grams.verify_psd()
+    root = grams.root_diag(shift)[0]
+    off = np.abs(grams.dense()[0]) - np.diag(np.diag(grams.dense()[0]))
+    assert np.all(off <= np.outer(root, root))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mklopt import GramStack
 from mklopt.grams.storage import Triangles
 from mklopt.grams.validation import (
     check_kind,
@@ -16,6 +17,7 @@ from mklopt.grams.validation import (
     wrong_with,
 )
 
+rng = np.random.default_rng(7)
 K = np.array([[2.0, 1.0], [1.0, 3.0]])
 
 
@@ -67,3 +69,24 @@ def test_kinds_of_storage():
         check_kind("sparse", "float64")
     with pytest.raises(ValueError, match="choose 'float64' or 'float32'"):
         check_kind("full", "int8")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_factor_that_is_not_finite_is_named(bad, dtype):
+    L = [rng.normal(size=(7, r)) for r in (3, 1, 4, 2)]
+    L[2][6, 3] = bad
+    with pytest.raises(ValueError, match=r"^factor 2 has NaN or infinite entries"):
+        GramStack.from_factors(L, dtype=dtype)
+
+
+def test_wrong_shapes_are_refused_in_one_sentence():
+    L = [rng.normal(size=(7, r)) for r in (3, 1, 4, 2)]
+    with pytest.raises(ValueError, match=r"all with the same n$"):
+        GramStack.from_factors([L[0], L[1][:5]])
+    with pytest.raises(ValueError, match=r"^factors have shapes"):
+        GramStack.from_factors([L[0], L[1][:, 0]])
+    with pytest.raises(ValueError, match=r"sum to 9 give one \(n, 9\) matrix$"):
+        GramStack.from_factors(np.hstack(L), ranks=[3, 1, 4, 1])
+    with pytest.raises(ValueError, match="a rank"):
+        GramStack.from_factors(np.hstack(L), ranks=[3, 1, 6, 0])

@@ -12,7 +12,6 @@ import scipy.sparse
 from mklopt import Problem, kernels, solve
 from mklopt.formulations import LpNorm
 from mklopt.kernels import low_rank
-from mklopt.kernels.low_rank import waves
 from mklopt.util import threads
 
 rng = np.random.default_rng(8)
@@ -172,18 +171,6 @@ def test_five_widths_compute_their_distances_once(monkeypatch):
     monkeypatch.setattr(low_rank, "fill_pairs", lambda *a: calls.append(plain(*a)))
     kernels.nystroem(kernels.gaussians([1, 2, 3, 4, 5]), 20).fit(X).grams()
     assert len(calls) == 1
-
-
-def test_sines_and_cosines_are_accurate():
-    angles = np.concatenate([rng.normal(size=4000) * s for s in (1e-8, 1, 30, 1e4)])
-    angles = np.append(angles, np.arange(-40, 40) * np.pi / 4).reshape(-1, 20)
-    out = np.empty((len(angles), 40))
-    waves(angles, out, 0.5)
-    np.testing.assert_allclose(out[:, :20], 0.5 * np.cos(angles), atol=1e-15)
-    np.testing.assert_allclose(out[:, 20:], 0.5 * np.sin(angles), atol=1e-15)
-
-
-# ---- new points ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("steps", STEPS)

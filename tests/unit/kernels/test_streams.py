@@ -11,8 +11,8 @@ import pytest
 from mklopt import LazyStack, Problem, kernels, solve
 from mklopt.formulations import LpNorm
 from mklopt.kernels import streams
-from mklopt.kernels.streams import Direct, Streams, can_stream
-from mklopt.kernels.sweeps import BLOCK
+from mklopt.kernels.streams import Streams, can_stream
+from mklopt.kernels.sweeps import BLOCK, Direct
 from mklopt.util import threads
 from mklopt.util.rounding import gamma
 from mklopt.util.sweeps import listening

@@ -5,7 +5,8 @@ import pytest
 
 from mklopt import kernels
 from mklopt.kernels import sweeps
-from mklopt.kernels.streams import Direct, Streams, triangle
+from mklopt.kernels.streams import Streams, triangle
+from mklopt.kernels.sweeps import Direct
 from mklopt.util.lanes import WIDTH
 
 rng = np.random.default_rng(8)

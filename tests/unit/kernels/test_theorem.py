@@ -103,7 +103,7 @@ def test_stacks_of_families_are_proved_without_a_factorization(monkeypatch):
 
     fitted = FAMILY.fit(points(5), "unit_trace")
     grams = fitted.grams()
-    monkeypatch.setattr("mklopt.grams.stack.proved_shift", never)
+    monkeypatch.setattr("mklopt.grams.psd.proved_shift", never)
     expected = psd_shift(fitted, np.arange(fitted.M))
     part = grams.subset(np.array([3, 1]))
     np.testing.assert_array_equal(part.verify_psd(), expected[[3, 1]])

@@ -15,6 +15,7 @@ from mklopt.util.checks import (
     check_choice,
     check_flag,
     check_function,
+    check_limit,
     check_list,
     check_path,
     check_positive,
@@ -116,3 +117,11 @@ def test_a_number_is_positive():
             check_positive(wrong, "eta")
     with pytest.raises(ValueError, match="give a finite positive number"):
         check_positive(math.inf, "scale", finite=True)
+
+
+def test_a_limit_is_a_number_that_is_not_too_small():
+    check_limit(0, "tol", 0)
+    check_limit(np.inf, "time_limit", 0)
+    for wrong in (-1e-9, np.nan, True, "1", None, 10**400):
+        with pytest.raises(ValueError, match=r"^tol = .*; give a number ≥ 0$"):
+            check_limit(wrong, "tol", 0)

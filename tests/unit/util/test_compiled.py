@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import select
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import float64, int64, njit
@@ -187,6 +189,17 @@ def test_a_full_disk_or_a_damaged_cache_does_not_stop_an_import(tmp_path):
     done = used(tmp_path)
     assert done.stdout.split() == ["4.0", "6.0"], done.stderr
     assert done.stderr.count("cannot be cached") == 1
+
+
+def test_a_cache_with_a_class_that_is_gone_is_made_anew(tmp_path):
+    used(tmp_path)
+    indices = list((tmp_path / "cache").rglob("*.nbi"))
+    for path in indices:  # a global of a module, as old pickles name a class
+        version = pickle.dumps(numba.__version__)
+        path.write_bytes(version + b"cmklopt.problem\nGone\n.")
+    done = used(tmp_path)
+    assert done.stdout.split() == ["4.0", "6.0"] and done.stderr == ""
+    assert not any(path.read_bytes().endswith(b"Gone\n.") for path in indices)
 
 
 def test_a_mistake_in_a_function_is_not_taken_for_a_fault_of_the_cache():

@@ -1,10 +1,10 @@
 """Factors on the workers of a Dask cluster: rows in pieces, sums of R × R matrices.
 
-    store = ClusterFactors(client, source)       the operations of Factors (factors.py)
+    store = ClusterFactors(client, source)       the operations of grams/factors.py
     store.panel(index)                           a Panel whose rows are on workers
 
-Each piece of rows (factors.py) has one worker that keeps it in memory. Vectors with one
-number per sample are here, and move in pieces; the factors do not move:
+Each piece of rows (grams/factors.py) has one worker that keeps it in memory. Vectors
+with one number per sample are here, and move in pieces; the factors do not move:
 
     unfold(W)    W goes to all workers, which send their part of F W
     fold(A)      each worker gets its part of A and sends one sum for each subtree of
@@ -25,7 +25,7 @@ A *source* makes the factors of some rows:
     source.packed(first, last)     what is sent: the rows, or the points they are of
     source.made(sent)              Factors from what was sent
 
-Failures are those of cluster.py. Guarantee. Results have the bits of Factors in one
+Failures are those of workers.py. Guarantee. Results have the bits of Factors in one
 process, for any workers, any schedule and any failures.
 """
 
@@ -39,11 +39,18 @@ from typing import Any
 
 import numpy as np
 
+from ...grams.factors import (
+    Factors,
+    FactorTable,
+    Panel,
+    joined_runs,
+    repeated,
+    row_pieces,
+)
+from ...grams.partition import Node, Partition, is_block
 from .blocks import Blocks, packed, unpacked
-from .cluster import Client, Future, Owners, Workers
-from .factors import Factors, FactorTable, Panel, joined_runs, repeated, row_pieces
-from .partition import Node, Partition, is_block
 from .traffic import Moved, row_model
+from .workers import Client, Future, Owners, Workers, by_owner
 
 Array = np.ndarray
 SELECTIONS = 2  # of rows, that a worker keeps
@@ -281,7 +288,7 @@ class ClusterFactors(FactorTable, Workers):
         groups: list[list[int]] = []
 
         def plan(owners: Owners, moved: Moved) -> list[Future]:
-            mine = _by_owner(some.blocks, owners)
+            mine = by_owner(some.blocks, owners)
             groups[:] = mine.values()
             self._expect(operation, index, some, groups, moved, shared)
             return [self._submit(who, asked(b), moved) for who, b in mine.items()]
@@ -302,7 +309,7 @@ class ClusterFactors(FactorTable, Workers):
         known: list[list[Node]] = []
 
         def plan(owners: Owners, moved: Moved) -> list[Future]:
-            mine, nodes = _by_owner(some.blocks, owners), self._nodes(some, owners)
+            mine, nodes = by_owner(some.blocks, owners), self._nodes(some, owners)
             known[:] = [nodes[who] for who in mine]
             self._expect("fold", index, some, list(mine.values()), moved, A)
             moved.model_received *= sum(map(len, known))
@@ -329,7 +336,7 @@ class ClusterFactors(FactorTable, Workers):
             return unpacked(triangle, R + 1)
 
         def plan(owners: Owners, moved: Moved) -> list[Future]:
-            mine = _by_owner(some.blocks, owners)
+            mine = by_owner(some.blocks, owners)
             self._expect("gram", index, some, list(mine.values()), moved, d)
             size = moved.model_received
             return [self._tree(owners, some.blocks, asked, size, moved)]
@@ -424,11 +431,3 @@ class ClusterFactors(FactorTable, Workers):
         if name not in ("combine", "against", "matvec", "rows", "kernel"):
             raise AttributeError(name)
         return getattr(self.whole, name)
-
-
-def _by_owner(blocks: list[int], owners: Owners) -> dict[Any, list[int]]:
-    """The pieces of each owner."""
-    found: dict[Any, list[int]] = {}
-    for b in blocks:
-        found.setdefault(owners[b], []).append(b)
-    return found

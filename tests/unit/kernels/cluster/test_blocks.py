@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 
-from mklopt.grams.blocks import Blocks, Missing, Request, packed, unpacked
 from mklopt.grams.stack import GramStack
 from mklopt.grams.storage import Triangles
+from mklopt.kernels.cluster.blocks import Blocks, Missing, Request, packed, unpacked
 
 N, M = 6, 11
 

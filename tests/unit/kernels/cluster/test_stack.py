@@ -23,8 +23,8 @@ from mklopt.formulations import LpNorm
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
-from mklopt.grams import cluster  # noqa: E402
-from mklopt.grams.cluster import ClusterLost  # noqa: E402
+from mklopt.kernels.cluster import workers  # noqa: E402
+from mklopt.kernels.cluster.workers import ClusterLost  # noqa: E402
 
 N, M = 50, 72
 HOST = dict(host="127.0.0.1", dashboard_address="127.0.0.1:0")
@@ -171,7 +171,7 @@ def test_several_clients_do_not_wait_for_each_other(client, fitted):
             begun = time.monotonic()
             stack.quad(np.full(N, k + 2.0))
             seconds.append(time.monotonic() - begun)
-    assert min(seconds) < 0.8 * cluster.LOOK
+    assert min(seconds) < 0.8 * workers.LOOK
 
 
 def test_traffic_is_what_the_model_says(client, fitted, points):
@@ -261,7 +261,7 @@ def run(name: str, *words: str) -> subprocess.Popen:
 def test_without_a_scheduler_the_best_point_is_certified_here(
     fitted, points, monkeypatch
 ):
-    monkeypatch.setattr(cluster, "RECONNECT", 1.0)
+    monkeypatch.setattr(workers, "RECONNECT", 1.0)
     off = ("--host", "127.0.0.1", "--no-dashboard")
     scheduler = run("dask_scheduler", "--port", "0", *off)
     assert scheduler.stderr is not None

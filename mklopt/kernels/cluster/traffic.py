@@ -37,7 +37,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..util.tables import as_text, plain_table
+from ...util.tables import as_text, plain_table
 
 HEADER = 400  # bytes of one task beside its arrays, about
 OVERHEAD_SENT, OVERHEAD_RECEIVED = 1200, 600  # bytes of Dask's own messages about it

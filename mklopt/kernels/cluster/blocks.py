@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..util.threads import blas_alone, threads
-from .partition import Node, Partition, is_block
-from .psd import proved_shift
-from .storage import Triangles
+from ...grams.partition import Node, Partition, is_block
+from ...grams.psd import proved_shifts
+from ...grams.storage import Triangles
+from ...util.threads import blas_alone, threads
 
 Array = np.ndarray
 
@@ -173,12 +173,7 @@ def _triangles(store: Any, numbers: Array, first: int) -> Array:
 
 
 def _shifts(store: Any, numbers: Array, first: int) -> Array:
-    known = getattr(store, "theorem", None)  # (M,), ∞ where no theorem holds
-    delta = np.full(len(numbers), np.inf) if known is None else known[numbers].copy()
-    for place in np.flatnonzero(~np.isfinite(delta)):
-        m = int(numbers[place])
-        delta[place] = proved_shift(store.kernel(m), f"kernel {first + m}")
-    return delta
+    return proved_shifts(store, numbers, first + numbers)[0]
 
 
 def _root_sizes(store: Any, numbers: Array, first: int) -> Array:

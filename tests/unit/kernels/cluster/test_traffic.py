@@ -2,7 +2,15 @@
 
 import pytest
 
-from mklopt.grams.traffic import HEADER, Moved, Traffic, model, nbytes, row_model, size
+from mklopt.kernels.cluster.traffic import (
+    HEADER,
+    Moved,
+    Traffic,
+    model,
+    nbytes,
+    row_model,
+    size,
+)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ import pytest
 import mklopt
 from mklopt import GramStack, kernels
 from mklopt.formulations import LpNorm
-from mklopt.grams.blocks import Missing, unpacked
 from mklopt.grams.factor_loops import BLOCK
 from mklopt.grams.factors import FEW_ROWS, Panel
+from mklopt.kernels.cluster.blocks import Missing, unpacked
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
-from mklopt.grams.cluster_factors import (  # noqa: E402
+from mklopt.kernels.cluster.factors import (  # noqa: E402
     ClusterFactors,
     RowBlocks,
     RowRequest,
@@ -29,7 +29,7 @@ from mklopt.grams.cluster_factors import (  # noqa: E402
     long_form,
     short_form,
 )
-from mklopt.kernels.cluster import FactorSource  # noqa: E402
+from mklopt.kernels.cluster.sources import FactorSource  # noqa: E402
 
 N = 9 * BLOCK + 7
 RANKS = [3, 1, 4, 2]
