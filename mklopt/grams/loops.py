@@ -126,6 +126,10 @@ def matvec(P, index, starts, A, out, first, last):
                 for i in range(top, fours, 4):
                     _corner(p, s, a, t, uint64(i), uint64(4))
                     q, r, u, v = s[i], s[i + 1], s[i + 2], s[i + 3]
+                    _add_four(
+                        p, q, r, u, v, t, uint64(i + 4), uint64(n),
+                        a[i], a[i + 1], a[i + 2], a[i + 3],
+                    )  # fmt: skip
                     e = f = g = h = 0.0
                     for left in range(i + 4, n, COLUMNS):
                         right = uint64(min(left + COLUMNS, n))
@@ -133,10 +137,6 @@ def matvec(P, index, starts, A, out, first, last):
                             p, q, r, u, v, a, uint64(left), right
                         )
                         e, f, g, h = e + one, f + two, g + three, h + four
-                    _add_four(
-                        p, q, r, u, v, t, uint64(i + 4), uint64(n),
-                        a[i], a[i + 1], a[i + 2], a[i + 3],
-                    )  # fmt: skip
                     t[i] += e
                     t[i + 1] += f
                     t[i + 2] += g
