@@ -181,24 +181,13 @@ def rows(P, index, starts, which, out):
 
 @compiled()
 def part(P, index, starts, which, begins, out, first, last):
-    """Upper triangles of the rows and columns `which`, which are in order.
-
-    Neighbours are copied together.
-    """
-    n = len(which)
-    until = np.empty(n, np.int64)  # where the neighbours of b end
-    for b in range(n - 1, -1, -1):
-        more = b + 1 < n and which[b + 1] == which[b] + 1
-        until[b] = until[b + 1] if more else b + 1
+    """Upper triangles of the rows and columns `which`, which are in order."""
     for k in range(first, last):
         p, o = P[index[k]], out[k]
-        for a in range(n):
-            s, t, b = starts[which[a]] - which[a], begins[a] - a, a
-            while b < n:
-                end, here = until[b], s + which[b] - b
-                for j in range(b, end):
-                    o[t + j] = p[here + j]
-                b = end
+        for a in range(len(which)):
+            s, t = starts[which[a]] - which[a], begins[a] - a
+            for b in range(a, len(which)):
+                o[t + b] = p[s + which[b]]
 
 
 @inlined(fastmath=ANY_ORDER)

@@ -12,8 +12,6 @@ Guarantee. The value falls in every step, up to the gap of the oracle.
 Reference: Chapelle and Rakotomamonjy (2008).
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..base import Array, Steps
@@ -56,25 +54,35 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
         theta = trial
 
 
-def _target(model: Array, slope: Array, theta: Array, oracle: Any, which: Array):
+def grown_minimum(
+    model: Array, slope: Array, theta: Array, pull: Array, owner: Array | None = None
+) -> Array:
     """The minimum of the model with a curvature that falls as the kernels grow.
 
-    Along θ(1 + τ) the exact J is as 1/(1 + τ), so that its second-order term is
-    ½δᵀHδ/(1 + τ) with the growth τ = ⟨δ, v²⟩/⟨θ, v²⟩. Its slope is that of a quadratic
-    model with H (1 + τ/2)/(1 + τ)². The growth is found by a few rounds.
+    Along θ(1 + τ) J is as 1/(1 + τ): its second-order term is ½δᵀHδ/(1 + τ) with the
+    growth τ = ⟨δ, v²⟩/⟨θ, v²⟩, and its slope that of a quadratic model with
+    H (1 + τ/2)/(1 + τ)². A few rounds find τ. `pull` is −∂J/∂θ = ½v².
     """
-    owner = None if oracle.owner is None else oracle.owner[which]
-    found, tau = minimum(model, slope, theta, owner), 0.0
-    if owner is not None and np.any(owner):
-        return found  # G of several simplices takes their growth into account
-    pull = (oracle.c if owner is None else 0.0) - slope  # ½v²
+    found, tau, size = minimum(model, slope, theta, owner), 0.0, float(pull @ theta)
     for _ in range(MAX_GROWTH_ROUNDS):
-        last, tau = tau, float(pull @ (found - theta)) / max(float(pull @ theta), 1e-300)
-        tau = min(max(tau, LEAST_GROWTH), LARGEST_GROWTH)
+        grown = float(pull @ (found - theta)) / max(size, 1e-300)
+        last, tau = tau, min(max(grown, LEAST_GROWTH), LARGEST_GROWTH)
         if abs(tau - last) <= SAME_GROWTH:
             break
         found = minimum(model * (1 + tau / 2) / (1 + tau) ** 2, slope, theta, owner)
     return found
+
+
+def _target(
+    model: Array, slope: Array, theta: Array, oracle: Oracle | Orthant, which: Array
+) -> Array:
+    """The minimum of the model; G of several simplices knows their growth already."""
+    if isinstance(oracle, Orthant):
+        return grown_minimum(model, slope, theta, oracle.c - slope)
+    owner = oracle.owner[which]
+    if len(oracle.theta) == 1:
+        return grown_minimum(model, slope, theta, -slope, owner)
+    return minimum(model, slope, theta, owner)
 
 
 def _first_length(theta: Array, step: Array, oracle: Oracle | Orthant) -> float:

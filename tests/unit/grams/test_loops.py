@@ -13,7 +13,7 @@ rng = np.random.default_rng(7)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("n", [1, 3, *range(2 * ROWS + COLUMNS, 2 * ROWS + COLUMNS + 8)])
+@pytest.mark.parametrize("n", [1, 3, *(2 * ROWS + COLUMNS + r for r in range(8))])
 def test_products_with_four_rows_at_a_time_and_what_is_left(n, dtype):
     K = rng.normal(size=(2, n, n))
     K = K + K.transpose(0, 2, 1) + 10 * n * np.eye(n)
