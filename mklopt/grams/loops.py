@@ -1,8 +1,9 @@
 """The compiled loops over stored kernels: one thread works on a range of them.
 
-Rounding. A row is summed in strips of COLUMNS, in any order inside a strip (`_strip` is
-compiled with reassociation), and a column in groups of ROWS; strips and groups are
-added strictly in the order written. `chain` of storage.py bounds the error from this.
+Rounding. A row is summed in strips of COLUMNS, in any order inside a strip
+(`_four_dots` is compiled with reassociation), and a column in groups of ROWS; strips
+and groups are added strictly in the order written. `chain` of storage.py bounds the
+error from this.
 """
 
 import numpy as np
@@ -13,7 +14,6 @@ from ..util.compiled import compiled, inlined
 ROWS, COLUMNS = 32, 64  # the size of a tile; `chain` depends on it
 TOGETHER = 4  # kernels that `combine` and `dots` read at a time
 CHUNK = 2048  # numbers of each of these kernels that stay in the first cache
-CACHED_LENGTH = 1500  # numbers: two vectors of this length fit in the first cache
 ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
@@ -71,36 +71,32 @@ def dots(P, index, w, out, first, last):
 
 
 @inlined(fastmath=ANY_ORDER)
-def _strip(p, i, x, t, left, right, a):
-    """A row between two columns: its product with x; t += a·row."""
-    total = 0.0
-    for m in range(left, right):
-        total += p[i + m] * x[m]
-        t[m] += a * p[i + m]
-    return total
-
-
-@inlined(fastmath=ANY_ORDER)
-def _four(p, i, j, k, l, x, t, left, right, a, b, c, d):
-    """The same for four rows: x and t are read once for all of them."""
+def _four_dots(p, i, j, k, l, x, left, right):
+    """The products of four rows with x, between two columns."""
     e = f = g = h = 0.0
     for m in range(left, right):
-        z, q, r, u, v = x[m], p[i + m], p[j + m], p[k + m], p[l + m]
-        e += q * z
-        f += r * z
-        g += u * z
-        h += v * z
-        t[m] += (a * q + b * r) + (c * u + d * v)
+        z = x[m]
+        e += p[i + m] * z
+        f += p[j + m] * z
+        g += p[k + m] * z
+        h += p[l + m] * z
     return e, f, g, h
 
 
+@inlined(fastmath=ANY_ORDER)
+def _add_four(p, i, j, k, l, t, left, right, a, b, c, d):
+    """t += a·row + b·row + c·row + d·row for four rows, between two columns."""
+    for m in range(left, right):
+        t[m] += (a * p[i + m] + b * p[j + m]) + (c * p[k + m] + d * p[l + m])
+
+
 @inlined()
-def _corner(p, starts, x, t, i):
-    """The entries of rows i to i + 3 in columns i to i + 3."""
-    for j in range(i, i + 4):
-        t[j] += p[starts[j]] * x[j]
-        for m in range(j + 1, i + 4):
-            q = p[starts[j] + m - j]
+def _corner(p, s, x, t, i, size):
+    """The entries of rows i, …, i + size − 1 in these columns."""
+    for j in range(i, i + size):
+        t[j] += p[s[j] + j] * x[j]
+        for m in range(j + 1, i + size):
+            q = p[s[j] + m]
             t[j] += q * x[m]
             t[m] += q * x[j]
 
@@ -109,9 +105,10 @@ def _corner(p, starts, x, t, i):
 def matvec(P, index, starts, A, out, first, last):
     """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
 
-    Rows are read in the order they have in memory, which the processor prefetches. Four
-    rows at a time pay only where `a` and `t` do not stay in the first cache beside one
-    row. Unsigned indices tell the compiler that none of them counts from the end.
+    Rows are read in the order they have in memory, which the processor prefetches, four
+    at a time, and twice: the second time they are in the first cache. In one loop, sums
+    over rows and over columns hinder each other, and it takes half as long again.
+    Unsigned indices tell the compiler that none of them counts from the end.
     """
     n = A.shape[2]
     t, s = np.empty(n), np.empty(n, np.uint64)
@@ -125,27 +122,26 @@ def matvec(P, index, starts, A, out, first, last):
             for top in range(0, n, ROWS):
                 bottom = min(top + ROWS, n)
                 t[top:] = 0.0
-                fours = top if n <= CACHED_LENGTH else top + (bottom - top) // 4 * 4
+                fours = top + (bottom - top) // 4 * 4
                 for i in range(top, fours, 4):
-                    _corner(p, starts, a, t, i)
+                    _corner(p, s, a, t, uint64(i), uint64(4))
+                    q, r, u, v = s[i], s[i + 1], s[i + 2], s[i + 3]
+                    _add_four(
+                        p, q, r, u, v, t, uint64(i + 4), uint64(n),
+                        a[i], a[i + 1], a[i + 2], a[i + 3],
+                    )  # fmt: skip
                     e = f = g = h = 0.0
                     for left in range(i + 4, n, COLUMNS):
-                        l, r = uint64(left), uint64(min(left + COLUMNS, n))
-                        one, two, three, four = _four(
-                            p, s[i], s[i + 1], s[i + 2], s[i + 3], a, t, l, r,
-                            a[i], a[i + 1], a[i + 2], a[i + 3],
-                        )  # fmt: skip
+                        right = uint64(min(left + COLUMNS, n))
+                        one, two, three, four = _four_dots(
+                            p, q, r, u, v, a, uint64(left), right
+                        )
                         e, f, g, h = e + one, f + two, g + three, h + four
                     t[i] += e
                     t[i + 1] += f
                     t[i + 2] += g
                     t[i + 3] += h
-                for i in range(fours, bottom):
-                    row = p[starts[i]] * a[i]
-                    for left in range(i + 1, n, COLUMNS):
-                        l, r = uint64(left), uint64(min(left + COLUMNS, n))
-                        row += _strip(p, s[i], a, t, l, r, a[i])
-                    t[i] += row
+                _corner(p, s, a, t, uint64(fours), uint64(bottom - fours))
                 for j in range(top, n):
                     y[j] += t[j]
 
@@ -185,24 +181,13 @@ def rows(P, index, starts, which, out):
 
 @compiled()
 def part(P, index, starts, which, begins, out, first, last):
-    """Upper triangles of the rows and columns `which`, which are in order.
-
-    Neighbours are copied together.
-    """
-    n = len(which)
-    until = np.empty(n, np.int64)  # where the neighbours of b end
-    for b in range(n - 1, -1, -1):
-        more = b + 1 < n and which[b + 1] == which[b] + 1
-        until[b] = until[b + 1] if more else b + 1
+    """Upper triangles of the rows and columns `which`, which are in order."""
     for k in range(first, last):
         p, o = P[index[k]], out[k]
-        for a in range(n):
-            s, t, b = starts[which[a]] - which[a], begins[a] - a, a
-            while b < n:
-                end, here = until[b], s + which[b] - b
-                for j in range(b, end):
-                    o[t + j] = p[here + j]
-                b = end
+        for a in range(len(which)):
+            s, t = starts[which[a]] - which[a], begins[a] - a
+            for b in range(a, len(which)):
+                o[t + b] = p[s + which[b]]
 
 
 @inlined(fastmath=ANY_ORDER)

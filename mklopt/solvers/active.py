@@ -51,6 +51,9 @@ FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
 GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
 COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
 COARSE_LONGER = 1.15  # as LONGER; more, because its v are not those of all samples
+# New kernels that it may ask for: a kernel that is missing costs another round of
+# pricing and Newton steps, one too many only its part of every step.
+COARSE_MOST = 90
 GROWTH = 4  # of MANY kernels: new ones in a round, relative to those in use
 # The first weights are proportional to v to this power: of matrices, and of factors
 # with few columns, where more kernels stay in use.
@@ -119,11 +122,17 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
     return some_of(problem, theta, enough_norms(problem, certificate.alpha, theta))
 
 
-def some_of(problem: Problem, theta: Array, v: Array, longer: float = LONGER) -> Array:
+def some_of(
+    problem: Problem,
+    theta: Array,
+    v: Array,
+    longer: float = LONGER,
+    fewest: int = FEWEST,
+) -> Array:
     """The kernels that `longer` times α would use, but not too many new ones."""
     used, found = theta > 0, priced(problem, v, theta, longer)[1]
     times = GROWTH if problem.grams.M > MANY else 1
-    most = max(FEWEST, times * int(np.count_nonzero(used)))
+    most = max(fewest, times * int(np.count_nonzero(used)))
     new = at_most(np.where(used, 0.0, found), most)
     return np.flatnonzero((new > 0) | (used & (found > 0)))
 
@@ -155,7 +164,7 @@ def from_fewer_samples(problem: Problem, machine: Machine) -> tuple[Array, Array
     found = coarse(small, active.steps(small), COARSE_GAP, COARSE_ITERATES)
     theta, v = weights_of(found), small.grams.norms(found.alpha)
     machine.alpha = on_all(problem, which, found.alpha)
-    return theta, some_of(small, theta, v, COARSE_LONGER)
+    return theta, some_of(small, theta, v, COARSE_LONGER, COARSE_MOST)
 
 
 def nearest(problem: Problem, v: Array) -> Array:

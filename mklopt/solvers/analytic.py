@@ -20,6 +20,9 @@ one pass of packed storage; the Newton step needs no more.
 Many kernels. The first α is the solution on some of them (fewer_kernels.py), and the
 first θ = ∂Ω*(v)/v is that of the norms of all kernels at this α. From there on a few
 steps of Anderson's method are enough, which needs nothing of the size (M, n).
+
+Many samples. If the weights are far from equal ones (ℓp with p near 1), the first θ and
+α come from the problem on few samples (fewer_samples.py): it saves an iterate.
 """
 
 import numpy as np
@@ -27,13 +30,18 @@ import numpy as np
 from ..problem import Problem
 from .base import Array, Steps, solver
 from .machines.factory import machine_for
-from .start import first_weights
+from .start import first_weights, weights_of
 from .steps.acceleration import Ahead
 from .steps.fewer_kernels import MANY, coarse, on_kernels, spread
+from .steps.fewer_samples import on_all, on_samples, samples_of
 
 SOME = 4000  # kernels of the smaller problem
+PART, NEAR_ONE = 8, 1.5  # one sample of so many is enough; for ℓp with p below this
 COARSE_GAP, COARSE_ITERATES = 1e-3, 30  # where it ends
-SHARPNESS = 1e-3  # the first gap of the SVM solver, relative to the gap there
+COARSE_SAMPLE_GAP = 0.05  # the same on few samples
+# The first gap of the SVM solver, relative to the gap there, or to the primal value of
+# the problem on few samples.
+SHARPNESS = 1e-3
 
 
 @solver(
@@ -55,6 +63,8 @@ def analytic(
     alpha: Array | None
     if start is None and smooth and problem.grams.M > MANY:
         theta, alpha, tol = from_fewer_kernels(problem)
+    elif start is None and (few := few_samples(problem)) is not None:
+        theta, alpha, tol = from_fewer_samples(problem, few)
     else:
         (theta, alpha), tol = first_weights(problem, start), np.inf
     machine = machine_for(problem, alpha, second_order=problem.grams.M <= MANY)
@@ -72,6 +82,23 @@ def analytic(
         slack = min(slack, 0.5 * certificate.relative_gap)
         plain = problem.formulation.reweight(theta, machine.v, slack)
         theta = ahead.step(theta, plain, certificate.relative_gap)
+
+
+def few_samples(problem: Problem) -> Array | None:
+    """The samples to begin with; None if equal weights are a good start."""
+    traits = problem.formulation.traits
+    far = {"smooth_dual", "ball"} <= traits and problem.formulation.ball < NEAR_ONE
+    return samples_of(problem, PART) if far else None
+
+
+def from_fewer_samples(problem: Problem, few: Array) -> tuple[Array, Array, float]:
+    """θ and α from the problem on some of the samples, and a tolerance for the SVM."""
+    small = on_samples(problem, few)
+    found = coarse(small, analytic.steps(small), COARSE_SAMPLE_GAP, COARSE_ITERATES)
+    start = (weights_of(found), on_all(problem, few, found.alpha))
+    theta, alpha = first_weights(problem, start)
+    assert alpha is not None
+    return theta, alpha, SHARPNESS * abs(found.primal)
 
 
 def from_fewer_kernels(problem: Problem) -> tuple[Array, Array, float]:

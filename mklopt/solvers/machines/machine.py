@@ -315,9 +315,8 @@ class Machine:
     def v(self) -> Array:
         """‖α‖_{K_m}, from the products if they are kept, else by half a pass."""
         if self._v is None:
-            if self.keep_products:
-                self._make_products()
-            self._v = self.problem.grams.norms(self.point)
+            products = self._make_products() if self.keep_products else None
+            self._v = self.problem.grams.norms(self.point, products)
         return self._v
 
     def _make_products(self) -> Array:

@@ -12,22 +12,23 @@ import numpy as np
 
 from ...problem import Array, Problem
 
-PART = 4  # one sample of so many is taken
+PART = 4  # one sample of so many is taken, for a working set of kernels
 BLOCK = 8  # neighbours that are taken together: numbers in one line of memory
 FEWEST = 100  # samples that say something about the weights
 WORTH = 100_000_000  # numbers in all kernels: reading fewer takes less than the steps
 MOST_BYTES = 1_500_000_000  # of the kernels of the small problem, which are in memory
 
 
-def samples_of(problem: Problem) -> Array | None:
+def samples_of(problem: Problem, part: int = PART) -> Array | None:
     """The numbers of the samples of the small problem; None if it is not worth while.
 
-    Both classes have to be there in the proportion of the whole problem, roughly.
+    One sample of `part` is taken, fewer if kernels are read by rows. Both classes have
+    to be there in the proportion of the whole problem, roughly.
     """
     n, y, M = problem.grams.n, problem.y, problem.grams.M
-    stored, part = problem.grams.storage in ("packed", "full", "disk"), PART
+    stored = problem.grams.storage in ("packed", "full", "disk")
     if problem.grams.by_rows:
-        stored, part = True, max(PART, int(n * np.sqrt(4 * M / MOST_BYTES)) + 1)
+        stored, part = True, max(part, int(n * np.sqrt(4 * M / MOST_BYTES)) + 1)
     blocks = np.arange(0, n - BLOCK + 1, part * BLOCK)
     which = (blocks[:, None] + np.arange(BLOCK)).ravel()
     worth = len(which) >= FEWEST and M * n**2 >= WORTH

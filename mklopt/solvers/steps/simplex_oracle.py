@@ -266,7 +266,9 @@ class Oracle:
         c = images @ groups
         own = images[:, np.searchsorted(used, which)]
         B = self.theta[owner] * own + (c @ E)[:, owner] * squares
-        self._columns = self._answer(B, c, E)
+        rest = c @ np.where(self.held, 0.0, self._best_theta(self.D) - self.theta)
+        found = self._answer(np.column_stack([B, rest]), c, E)
+        self._columns, self._rest = found[:, :-1], found[:, -1]
         H = self._columns.T @ B
         if self.q > 1:  # E = 0 at q = 1
             H -= 0.5 * np.outer(squares, squares) * E[np.ix_(owner, owner)]
@@ -288,7 +290,7 @@ class Oracle:
         """
         if self.outer.q == np.inf:
             return
-        move = -self._columns @ step
+        move = -self._columns @ step - self._rest
         lam = self.lam.copy()
         lam[which] += step
         used = np.flatnonzero(lam)
@@ -296,15 +298,19 @@ class Oracle:
         cross = move @ self.machine.products_of(used)
         squares[used] = self.machine.v[used] ** 2 + 2 * cross
         D = np.maximum(self.sums(lam * squares), 0.1 * self.D)
-        theta = self.outer.reweight(self.theta, np.sqrt(D))
-        self.theta = np.where(self.held, self.theta, theta)
+        self.theta = np.where(self.held, self.theta, self._best_theta(D))
         self.machine.extrapolate(move)
         self._extrapolated = True
+
+    def _best_theta(self, D: Array) -> Array:
+        """The fixed point of `reweight` at D."""
+        return self.outer.dual_weights(np.sqrt(np.maximum(D, 1e-300)))
 
     def _bend(self) -> Array:
         """E = ∂θ/∂D; 0 where θ is bounded."""
         D = np.maximum(self.D, 1e-300)
-        E = self.outer.elasticities(self.theta, np.sqrt(D))[1]
+        by_theta, by_v = self.outer.elasticities(self.theta, np.sqrt(D))
+        E = np.linalg.solve(np.eye(len(D)) - by_theta, by_v)  # at the fixed point
         E = self.theta[:, None] * E / (2 * D)
         if self.outer.q == 2 or len(D) == 1:
             return np.zeros_like(E)

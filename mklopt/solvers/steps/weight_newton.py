@@ -3,7 +3,9 @@
 Step. The oracle (simplex_oracle.py, orthant_oracle.py) gives value, gradient and
 Hessian of J, G or F. The step is the minimum of the quadratic model (pivoting.py),
 shortened until the value falls enough. Kernels of weight 0 with a slope that is not
-steep enough are left out of the model.
+steep enough are left out of the model. J is as 1/θ, and Newton's method on 1/θ + θ
+needs five steps from half of the solution: so the model knows how the curvature falls
+with the size of the weights, and needs two.
 
 Guarantee. The value falls in every step, up to the gap of the oracle.
 
@@ -19,6 +21,8 @@ from .simplex_oracle import Oracle
 
 ZERO_WEIGHT = 1e-10  # relative to the largest weight or the sum in its simplex
 RIDGE = 1e-9  # added to the model, relative to its mean diagonal entry
+# Of the growth of all kernels in one step: bounds, and when it is found.
+LEAST_GROWTH, LARGEST_GROWTH, SAME_GROWTH, MAX_GROWTH_ROUNDS = -0.5, 2.0, 0.02, 4
 MAX_TRIALS, SHORTER, ENOUGH_DECREASE = 30, 0.3, 1e-4  # of one line search
 
 
@@ -34,8 +38,7 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
         model = oracle.hessian(which)
         model[np.diag_indices_from(model)] += RIDGE * np.trace(model) / len(which)
         target = np.zeros_like(theta)
-        owner = None if oracle.owner is None else oracle.owner[which]
-        target[which] = minimum(model, slope[which], theta[which], owner)
+        target[which] = _target(model, slope[which], theta[which], oracle, which)
         step = target - theta
         t = _first_length(theta, step, oracle)
         falls = float(slope @ step)
@@ -49,6 +52,37 @@ def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
             oracle.set_tolerance((yield oracle.iterate()))
             t *= SHORTER
         theta = trial
+
+
+def grown_minimum(
+    model: Array, slope: Array, theta: Array, pull: Array, owner: Array | None = None
+) -> Array:
+    """The minimum of the model with a curvature that falls as the kernels grow.
+
+    Along θ(1 + τ) J is as 1/(1 + τ): its second-order term is ½δᵀHδ/(1 + τ) with the
+    growth τ = ⟨δ, v²⟩/⟨θ, v²⟩, and its slope that of a quadratic model with
+    H (1 + τ/2)/(1 + τ)². A few rounds find τ. `pull` is −∂J/∂θ = ½v².
+    """
+    found, tau, size = minimum(model, slope, theta, owner), 0.0, float(pull @ theta)
+    for _ in range(MAX_GROWTH_ROUNDS):
+        grown = float(pull @ (found - theta)) / max(size, 1e-300)
+        last, tau = tau, min(max(grown, LEAST_GROWTH), LARGEST_GROWTH)
+        if abs(tau - last) <= SAME_GROWTH:
+            break
+        found = minimum(model * (1 + tau / 2) / (1 + tau) ** 2, slope, theta, owner)
+    return found
+
+
+def _target(
+    model: Array, slope: Array, theta: Array, oracle: Oracle | Orthant, which: Array
+) -> Array:
+    """The minimum of the model; G of several simplices knows their growth already."""
+    if isinstance(oracle, Orthant):
+        return grown_minimum(model, slope, theta, oracle.c - slope)
+    owner = oracle.owner[which]
+    if len(oracle.theta) == 1:
+        return grown_minimum(model, slope, theta, -slope, owner)
+    return minimum(model, slope, theta, owner)
 
 
 def _first_length(theta: Array, step: Array, oracle: Oracle | Orthant) -> float:

@@ -7,15 +7,14 @@ import pytest
 
 from mklopt import GramStack
 from mklopt.grams import loops
-from mklopt.grams.loops import CACHED_LENGTH, CHUNK, COLUMNS, ROWS
+from mklopt.grams.loops import CHUNK, COLUMNS, ROWS
 
 rng = np.random.default_rng(7)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_products_with_rows_too_long_for_the_first_cache(dtype):
-    """Four rows at a time, and what is left of a tile one by one."""
-    n = CACHED_LENGTH + 7
+@pytest.mark.parametrize("n", [1, 3, *(2 * ROWS + COLUMNS + r for r in range(8))])
+def test_products_with_four_rows_at_a_time_and_what_is_left(n, dtype):
     K = rng.normal(size=(2, n, n))
     K = K + K.transpose(0, 2, 1) + 10 * n * np.eye(n)
     a, rounding = rng.normal(size=n), 1e-12 if dtype == "float64" else 1e-5

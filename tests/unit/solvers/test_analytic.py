@@ -5,13 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import solve
+from mklopt import Problem, solve
 from mklopt.formulations import BlockNorm, LpNorm
 from mklopt.judge.verdict import judge_run
 from mklopt.reference.contract_problems import STORE, small_cells
+from mklopt.solvers.steps import fewer_samples
+from tests.problems import subset_gaussians
 
 TOL = 1e-6
 INF = float("inf")
+
+
+@pytest.mark.parametrize("p", [4 / 3, 2.0])
+def test_few_samples_are_a_start_where_weights_are_far_from_equal(p, monkeypatch):
+    """A smaller first gap for p = 4/3, and the same solution; not used for p = 2."""
+    K, y = subset_gaussians(960, 8)
+    problem = Problem(K, y, "hinge", LpNorm(p=p))
+    plain = solve(problem, "analytic", tol=1e-8)
+    monkeypatch.setattr(fewer_samples, "WORTH", 0)
+    found = solve(problem, "analytic", tol=1e-8)
+    assert found.converged
+    assert found.certificate.dual == pytest.approx(plain.certificate.dual, rel=1e-7)
+    first, before = found.trace["gap"][0], plain.trace["gap"][0]
+    assert first == before if p == 2 else first < 0.5 * before
 
 
 def cell(formulation, loss: str):

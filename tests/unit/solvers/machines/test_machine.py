@@ -38,6 +38,8 @@ def test_a_solver_that_enters_other_kernels_keeps_what_it_knows(loss):
     before = p.grams.passes
     machine.enter(restricted(p, more), more)
     assert np.allclose(machine._make_products(), expected[more], rtol=1e-12)
+    expected_v = np.sqrt(expected[more] @ machine.point)
+    assert np.allclose(machine.v, expected_v, rtol=1e-10)  # needs no read
     assert p.grams.passes - before <= 1.1 / p.grams.M  # one new kernel
     machine.extrapolate(0.01 * machine.point)
     machine.solve(np.ones(3))

@@ -30,6 +30,12 @@ def test_a_quarter_of_the_samples_in_blocks_of_neighbours():
     assert which[:10].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 32, 33]
 
 
+def test_another_part_of_the_samples():
+    which = samples_of(problem_of(n=960), 8)
+    assert which is not None and len(which) == 120
+    assert which[:10].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 64, 65]
+
+
 def test_sorted_labels_are_taken_from_both_classes():
     problem = problem_of(y=np.repeat([1.0, -1.0], 240))
     which = samples_of(problem)

@@ -27,6 +27,9 @@ def oracle(kind: str) -> Oracle | Orthant:
     if kind == "simplex":
         p = Problem(GRAMS, Y, "hinge", F.BlockL1(), 1.0)
         return Oracle(p, (tuple(range(12)),), 1.0)
+    if kind == "below 2":
+        p = Problem(GRAMS, Y, "hinge", F.Composite(GROUPS, 1.0, 1.5), 1.0)
+        return Oracle(p, GROUPS, 0.75)
     p = Problem(GRAMS, Y, "hinge", F.VSKL(GROUPS, 2.0), 1.0)
     return Oracle(p, GROUPS, 2.0)
 
@@ -46,7 +49,22 @@ def run(kind: str, count: int):
     return found, values, gaps
 
 
-@pytest.mark.parametrize("kind", ["simplex", "simplices", "orthant"])
+def test_the_curvature_falls_as_the_weights_grow():
+    """J = b/θ is known exactly from its two derivatives: one step to the minimum."""
+    b, c, theta = 1.0, 1.0, np.array([0.6])
+    slope, curve = c - b / theta**2, np.array([[2 * b / theta[0] ** 3]])
+    plain = weight_newton.minimum(curve, slope, theta)
+    found = weight_newton.grown_minimum(curve, slope, theta, c - slope)
+    assert abs(plain[0] - 1) > 0.15 and abs(found[0] - 1) < 0.05
+
+
+@pytest.mark.parametrize("kind", ["simplices", "below 2"])
+def test_weights_of_groups_converge_as_fast_as_those_inside(kind):
+    """The response of θ_j to the norms is exact; a factor per step would leave 1e-7."""
+    assert min(run(kind, 9)[2]) <= 1e-10
+
+
+@pytest.mark.parametrize("kind", ["simplex", "simplices", "below 2", "orthant"])
 def test_few_steps_reach_a_tiny_gap(kind):
     _, values, gaps = run(kind, 12)
     assert min(gaps) <= 1e-7 and gaps[0] > 1e-3
