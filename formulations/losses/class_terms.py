@@ -35,6 +35,12 @@ RANK = 1e-12  # smaller eigenvalues of a k × k matrix are 0, relative to the la
 FLATTEST = 1e-3  # the curvature in b is at least this part of |Σα|: steps stay bounded
 # Of `least_bias`: its rounds, the growth of σ, and the relative gap where it ends.
 MAX_ROUNDS, GROWTH, BIAS_GAP = 60, 5.0, 1e-10
+SMALLEST, LARGEST = 1e-290, 1e290  # σ; its inverse is a number
+
+
+def limited(sigma: float) -> float:
+    """σ as far as σ and 1/σ are numbers: C and y may be as large as floats go."""
+    return min(max(sigma, SMALLEST), LARGEST)
 
 
 class ClassTerms:
@@ -119,12 +125,12 @@ class Margins(ClassTerms):
 
     def __init__(self, y: Array, costs: Array, margins: Array):
         self.margins = np.ascontiguousarray(margins, float)
-        self.first_sigma = FIRST_SIGMA * float(np.mean(costs))
+        self.first_sigma = limited(FIRST_SIGMA * float(np.mean(costs)))
         super().__init__(y, costs, margins.shape[1])
 
     @property
     def _at(self) -> tuple:
-        return self.y, self.costs, self.margins, self.alpha, 1 / self.sigma
+        return self.y, self.costs, self.margins, self.alpha, 1 / limited(self.sigma)
 
     def respond(self, g: Array) -> tuple[Array, Array]:
         """α(g) and s(g)."""

@@ -24,6 +24,7 @@ from ..norms import Array, increasing_root
 
 EPS = 2.0**-52
 LARGEST = 2**53  # integers up to here are floats, exactly
+NEGLIGIBLE = 1e-100  # part of the largest flow between two classes
 
 
 def grid_of(alpha: Array) -> float:
@@ -287,6 +288,7 @@ def _circulation(flow: Array) -> Array:
     The last rounding is left to the exact step.
     """
     k = len(flow)
+    flow = np.where(flow > NEGLIGIBLE * np.max(flow, initial=0.0), flow, 0.0)
     scale = np.zeros(k)  # logarithms
     for _ in range(100):
         before = scale.copy()
@@ -303,4 +305,6 @@ def _circulation(flow: Array) -> Array:
             break
     factors = np.where(flow > 0, np.exp(scale[:, None] - scale[None, :]), 0.0)
     top = np.max(factors, initial=0.0)
-    return factors / top if top > 0 else factors
+    if not 0 < top < np.inf:
+        return np.zeros_like(flow)  # no flow, or out of range: 0 is balanced
+    return factors / top

@@ -24,7 +24,7 @@ from ..formulations.derive.epigraph import DerivationError
 from ..util.arrays import NotFinite
 
 Array = np.ndarray
-NUMERICAL = (NotFinite, OverflowError, np.linalg.LinAlgError, DerivationError)
+NUMERICAL = (NotFinite, ArithmeticError, np.linalg.LinAlgError, DerivationError)
 
 
 def certified_again(found: Certificate, tol: float) -> Certificate:

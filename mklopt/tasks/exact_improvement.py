@@ -55,7 +55,10 @@ def improved(
 def _followed(problem: Problem, alpha: Array, theta: Array, images: Images) -> Array:
     """The weights that majorize Ω at the primal point θ ⊗ α; θ where there are none."""
     with np.errstate(all="ignore"):
-        found = problem.formulation.weights(theta * images.norms_above(alpha))
+        u = theta * images.norms_above(alpha)
+        if not np.all(np.isfinite(u)):
+            return theta
+        found = problem.formulation.weights(u)
     good = np.all(np.isfinite(found)) and np.any(found > 0)
     return np.asarray(found) if good else theta
 

@@ -43,6 +43,7 @@ class Draw:
     bias: bool
     storage: str
     cut: float  # the share of negative labels
+    classes: int  # for losses of several classes
 
 
 Change = Callable[[Draw], None]
@@ -91,12 +92,12 @@ class Situation:
         score = np.asarray(score + 0.7 * rng.normal(size=n))
         C, storage = 10 ** rng.uniform(*self.log_C), str(rng.choice(STORAGES))
         bias = rng.random() < WITH_BIAS if self.bias is None else self.bias
-        cut = rng.uniform(0.35, 0.65)
-        return Draw(rng, factors, score, float(C), bool(bias), storage, cut)
+        cut, classes = rng.uniform(0.35, 0.65), int(rng.integers(2, 6))
+        return Draw(rng, factors, score, float(C), bool(bias), storage, cut, classes)
 
 
 def _targets(draw: Draw) -> dict[str, Array]:
-    """What each kind of loss learns: the score, its sign at a quantile, its thirds."""
+    """What each kind of loss learns: the score, its sign at a quantile, its parts."""
     score, n = draw.score, len(draw.score)
     ranks = np.argsort(np.argsort(score))
     negative = min(max(round(draw.cut * n), 1), n - 1)
@@ -104,7 +105,7 @@ def _targets(draw: Draw) -> dict[str, Array]:
         "real": score,
         "binary": np.where(ranks >= negative, 1.0, -1.0),
         "ones": np.ones(n),
-        "classes": ranks * min(3, n) // n,
+        "classes": ranks * min(draw.classes, n) // n,
     }
 
 
@@ -220,7 +221,9 @@ SITUATIONS = (
     Situation("n about 400", (380, 430), (2, 3), (-1, 0)),
 )
 QUICK = 8  # so many of them, the first ones, are asked in a quick exam
+# Asked for every loss.
 MEDIUM = Situation("n from 150", (150, 200), (2, 3), (-1, 0.5))
+LARGE_C = Situation("C from 1000", (8, 12), (2, 3), (3.02, 3.3))
 
 
 def with_other_kernels(problem: Problem, rng: Rng) -> Problem:

@@ -28,6 +28,7 @@ from ...reference.graded_problems import GRADED, GRADES, Graded
 from ...solvers import Solver
 from ...util.tables import shown
 from .fresh import (
+    LARGE_C,
     MEDIUM,
     NO_BIAS,
     QUICK,
@@ -362,6 +363,7 @@ def _draw_fresh(make: Maker, claims: list[Claim], rng: Rng, quick: bool) -> None
     if not quick:
         for claim in _one_per_loss(others, main):
             make.fresh(MEDIUM, claim, rng)
+            make.fresh(LARGE_C, claim, rng)
     drawn = [q for q in make.questions if q.grade == FRESH and not q.optional]
     some = rng.permutation(len(drawn))[: 2 if quick else AGAIN]
     chosen = [drawn[k] for k in some]

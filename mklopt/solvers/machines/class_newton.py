@@ -214,7 +214,8 @@ class ClassNewton:
             gap, idle = rest + kinks, idle + 1
             if gap < 0.9 * best:
                 best, idle = gap, 0
-            if gap <= goal(self._primal(x, zx, b)) or idle > IDLE:
+            over = idle > IDLE or not np.isfinite(gap)
+            if over or gap <= goal(self._primal(x, zx, b)):
                 break
             if inner > 0 and rest <= SOLVED * kinks and not terms.curved:
                 terms.alpha = alpha
@@ -302,7 +303,8 @@ def conjugate_gradients(
     z = inverse(r)
     p, square = z, float(np.sum(r * z))
     for count in range(most):
-        if float(np.linalg.norm(r)) <= enough or square <= 0:
+        # NaN ends it, too: C is larger than squares of floats can be
+        if not (float(np.linalg.norm(r)) > enough and square > 0):
             return x, r, count
         q = times(p)
         step = square / float(np.sum(p * q))

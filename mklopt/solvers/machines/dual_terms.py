@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...formulations.losses.base import Quadratic as Form
+from ...formulations.losses.class_terms import limited
 from ...formulations.norms import FLAT_SLOPE, MAX_EVALUATIONS, line_minimum
 from ...problem import Problem
 from ...util.compiled import compiled
@@ -70,7 +71,7 @@ class Quadratic:
 
     @property
     def _inverse(self) -> float:
-        return 0.0 if self.curved else 1 / self.sigma
+        return 0.0 if self.curved else 1 / limited(self.sigma)
 
     def respond(self, g: Array) -> tuple[Array, Array]:
         """α(g) and d(g)."""
@@ -127,9 +128,12 @@ class Quadratic:
         """σ of a cold start: α moves through its interval while g moves by about 3."""
         if self.curved:
             return 1.0
-        linear = self.form.linear
-        size = float(np.std(linear)) or float(np.max(np.abs(linear))) or 1.0
-        return FIRST_SIGMA * float(np.mean(self.form.high - self.form.low)) / size
+        linear, largest = self.form.linear, float(np.max(np.abs(self.form.linear)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            size, width = float(np.std(linear)), np.mean(self.form.high - self.form.low)
+        if not 0 < size <= largest:  # it overflows, or all labels are equal
+            size = largest or 1.0
+        return limited(FIRST_SIGMA * float(width) / size)
 
     @property
     def parts_help(self) -> bool:

@@ -187,7 +187,8 @@ class FactoredMachine(Machine):
         right = newton.root[:, None] * panel.fold(pushed)
         bias = 1.0 if self.problem.bias else 0.0
         means = bias * np.sum(pushed, axis=0) / total
-        y = scipy.linalg.cho_solve(factor, right - np.multiply.outer(border, means))
+        right = right - np.multiply.outer(border, means)
+        y = scipy.linalg.cho_solve(factor, right, check_finite=False)
         rest = force_there - panel.unfold(newton.root[:, None] * y)
         rest -= means - bias * (border @ y) / total
         out = np.zeros_like(force)
@@ -212,7 +213,8 @@ class FactoredMachine(Machine):
         factor = jittered_cholesky(A, JITTERS)
         if factor is None:
             return np.zeros((len(which), len(which)))
-        inner = scipy.linalg.cho_solve(factor, E / root[:, None])
+        right = E / root[:, None]
+        inner = scipy.linalg.cho_solve(factor, right, check_finite=False)
         H = (root[:, None] * (B @ E)).T @ inner
         return np.asarray(0.5 * (H + H.T))
 

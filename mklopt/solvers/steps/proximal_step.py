@@ -91,10 +91,13 @@ def lipschitz(problem: Problem) -> float:
     grams, smoothness = problem.grams, problem.loss.smoothness
     assert smoothness is not None
     K = grams.combine(np.ones(grams.M))
-    if grams.n < SMALL:
+    if not np.all(np.isfinite(K)):
+        raise OverflowError("the sum of the kernels leaves the range of float64")
+    if grams.n < SMALL or not np.any(K):
         top = float(np.linalg.eigvalsh(K)[-1])
-    else:
-        top = float(eigsh(K, k=1, v0=np.ones(grams.n), return_eigenvectors=False)[0])
+    else:  # any start but 1: kernels of centred data map 1 to 0
+        start = np.random.default_rng(0).normal(size=grams.n)
+        top = float(eigsh(K, k=1, v0=start, return_eigenvectors=False)[0])
     return max(1.001 * smoothness * float(np.max(problem.costs)) * top, 1e-300)
 
 

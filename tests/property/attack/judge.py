@@ -70,6 +70,7 @@ POINT_ROOM = (1e-6, 1e-12)  # the same for two certificates of one point
 ZERO = Fraction(0)
 SHORT = Fraction(3, 8)  # the shorter part of a golden section, nearly
 SECTIONS = 100  # (5/8)^100 = 4e-21
+HALVINGS = 2200  # of the length of a dual point: 2^-2200 is far below any float
 PACKAGE = ("mklopt", "formulations", "reference")
 ROOT = Path(__file__).resolve().parents[3]
 EXPECTED = ("Solution may be inaccurate", "Converting A to a CSC")
@@ -724,14 +725,21 @@ def _passes(case: Case, problem: Any) -> int:
 def _best_multiple(evaluator: Exact, alpha: np.ndarray) -> tuple[Any, Any]:
     """Bounds of max D(s·α) over 0 ≤ s ≤ 1, which is concave in s: by golden sections.
 
-    Where D is −∞ the search goes down. A point in the domain is kept.
+    They begin at the power of two where D stops to fall: s may be as small as 1e-300.
     """
     block = dyadic(alpha)
 
     def value(s: Fraction) -> Any:
         return evaluator.dual((block[0], block[1] * s))
 
-    low, high, met = Fraction(0), Fraction(1), [value(Fraction(1)), value(ZERO)]
+    low, least = 0, HALVINGS  # of the exponent: D(s) ≤ D(s/2) for all s above
+    while low < least:
+        middle = (low + least) // 2
+        s = Fraction(1, 1 << middle)
+        falls = not value(s)[1] > value(s / 2)[1]
+        low, least = (middle + 1, least) if falls else (low, middle)
+    low, high = Fraction(0), Fraction(1, 1 << max(least - 1, 0))
+    met = [value(Fraction(1)), value(high), value(ZERO)]
     for _ in range(SECTIONS):
         a, b = low + (high - low) * SHORT, high - (high - low) * SHORT
         at_a, at_b = value(a), value(b)

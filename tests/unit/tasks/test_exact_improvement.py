@@ -93,3 +93,13 @@ def test_nothing_moves_at_the_optimum():
     images = Images(entries, products.at(slice(None)), products.spread)
     after, _ = improved(problem, alpha, found.weights, images)
     assert certify(problem, after, found.weights).dual >= found.certificate.dual - 1e-6
+
+
+def test_weights_stay_where_norms_overflow():
+    problem = Problem(GRAMS, Y, "hinge", LpNorm(p=2), C=1e220)
+    alpha, images = start(problem)
+    images.values[:] = np.inf
+    theta = np.array([1.0, 0.0, 2.0])
+    with np.errstate(all="ignore"):
+        found = exact_improvement._followed(problem, 1e200 * Y, theta, images)
+    np.testing.assert_array_equal(found, theta)

@@ -113,3 +113,11 @@ def test_parts_and_multiples(loss):
     part = terms.part(rows).times(2.0)
     part.sigma, twice = 2 * SIGMA, 2 * terms.respond(G)[0][rows]
     np.testing.assert_allclose(part.respond(G[rows])[0], twice, atol=1e-12)
+
+
+def test_sigma_has_an_inverse_if_C_is_denormal():
+    y = np.array([0, 1, 2])
+    terms = MulticlassHinge().class_terms(y, np.full(3, 5e-324))
+    assert 1 / terms.first_sigma < np.inf
+    terms.sigma = 0.0
+    assert np.all(np.isfinite(terms.respond(np.zeros((3, 3)))[1]))

@@ -130,3 +130,18 @@ def test_the_ends_of_the_quantile_interval_hold_as_real_numbers():
         exact = domain.exact(np.array([-99.0, 99.0]), np.full(2, C), bias=False)
         assert Fraction(float(exact[0])) >= -Fraction(C) * (1 - Fraction(tau))
         assert Fraction(float(exact[1])) <= Fraction(C) * Fraction(tau)
+
+
+def test_flows_of_any_size_between_classes_are_balanced_or_0():
+    """C of samples may differ by more than the range of exp."""
+    rng = np.random.default_rng(0)
+    for spread in (50, 300, 600):
+        for _ in range(50):
+            y = np.r_[np.arange(4), rng.integers(0, 4, 4)]
+            C = 10.0 ** rng.uniform(-min(spread, 320), spread / 2, 8)
+            domain = Simplex(y, 4)
+            alpha = domain.restore(C[:, None] * rng.normal(size=(8, 4)), C, bias=True)
+            assert np.all(np.isfinite(alpha))
+            off = np.abs(np.sum(alpha, axis=0))
+            assert np.all(off <= 1e-9 * np.max(np.abs(alpha), initial=0.0))
+            assert exact_sum(domain.exact(alpha, C, bias=True)) == [0] * 4

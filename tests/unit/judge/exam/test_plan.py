@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mklopt import check_solver
@@ -81,3 +82,22 @@ def test_graded_problems_are_theorems_of_all_grades():
     for question in plan(right, grades=GRADES).questions:
         assert question.problem.grams.proof == "factors"
         assert reference_of(question.problem).relative_gap <= 1e-8, question.title
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_claimed_loss_is_asked_for_with_a_large_C(seed):
+    losses = ["squared", "hinge", "logistic", "multinomial", "eps_insensitive"]
+    asks = plan(right, losses=losses, grades=["fresh"], seed=seed).questions
+    largest: dict[str, float] = {}
+    for q in asks:
+        name, C = q.problem.loss.name, float(np.max(q.problem.C))
+        largest[name] = max(largest.get(name, 0.0), C)
+    assert min(largest[name] for name in losses) > 1000
+
+
+def test_the_number_of_classes_varies():
+    found: set[int] = set()
+    for seed in range(3):
+        some: Any = {"losses": ["multinomial"], "grades": ["fresh"], "seed": seed}
+        found |= {q.problem.shape[1] for q in plan(right, **some).questions}
+    assert found == {2, 3, 4, 5}

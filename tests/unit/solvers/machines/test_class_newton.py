@@ -116,3 +116,17 @@ def test_no_sample_moves():
     dx, db = at._direction(np.zeros((N, K)), np.ones((R, K)))
     np.testing.assert_array_equal(dx, -1.0)
     assert not np.any(db)
+
+
+def test_numbers_that_overflow_end_it_at_once():
+    """NaN is neither small nor large: no loop goes on until its last iteration."""
+    nothing = np.full((3, 2), np.nan)
+    assert conjugate_gradients(np.copy, np.copy, nothing, 0.1, 50)[2] == 0
+    one = newton(Multinomial(), True)
+    with np.errstate(all="ignore"):
+        at = one.cold(1e-6)
+        at.x = np.full_like(at.x, np.nan)
+        at.g = np.full_like(at.g, np.nan)
+        begun = one.steps
+        assert np.isnan(one.again(at, 1e-9).gap)
+    assert one.steps == begun

@@ -216,3 +216,16 @@ def test_what_kind_of_terms_a_loss_has(loss):
     if isinstance(terms, Quadratic) and terms.shrinks:
         assert np.all(terms.form.low <= terms.middle)
         assert np.all(terms.middle <= terms.form.high)
+
+
+@pytest.mark.parametrize("size, C", [(1e200, 90.0), (1e308, 1e-300), (1e-300, 1e308)])
+def test_the_first_sigma_has_an_inverse(size, C):
+    """The spread of labels overflows before the labels do."""
+    y = size * np.where(np.arange(N) % 2, 1.0, -0.9)
+    terms = terms_of(Problem(GRAMS, y, "eps_insensitive", FixedWeights((1.0,)), C))
+    assert isinstance(terms, Quadratic)
+    terms.sigma = terms.first_sigma
+    assert 0 < terms.sigma < np.inf and 0 < 1 / terms.sigma < np.inf
+    assert np.all(np.isfinite(terms.respond(np.zeros(N))[0]))
+    if size == 1e200:  # α moves through its interval while g moves by about 3 sizes
+        assert 0.1 < terms.sigma * size / C < 1.5

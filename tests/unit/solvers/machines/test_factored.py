@@ -291,3 +291,11 @@ def test_the_gap_is_true_with_a_large_bias():
     machine.solve(theta)
     exact = solved(made_dense(p), theta)
     assert abs(exact.J - machine.J) <= machine.gap + 1e-7
+
+
+def test_derivatives_that_overflow_are_no_error_of_scipy():
+    """The loop judges iterates: a Hessian that is not finite is a bad step alone."""
+    machine = solved(problem("hinge"))
+    with np.errstate(all="ignore"):
+        change = machine.sensitivity(np.full((N, 1), 1e308))
+    assert change.shape == (N, 1) and not np.all(np.isfinite(change))

@@ -109,3 +109,11 @@ def test_a_loss_without_a_gradient_is_refused():
 def test_wrong_options_give_a_sentence(name):
     with pytest.raises(ValueError, match="choose True or False"):
         solve(problem("squared"), name, backtracking="yes")
+
+
+def test_the_constant_of_kernels_that_map_1_to_0():
+    """As kernels of centred data do, to the last bit; and of kernels of zeros."""
+    x = np.tile([1.0, -1.0], 16)
+    p = Problem(np.outer(x, x)[None], x, "logistic", F.LpNorm(2))
+    assert lipschitz(p) == pytest.approx(1.001 * 0.25 * 32)
+    assert lipschitz(p.with_(grams=np.zeros((1, 32, 32)))) == 1e-300
