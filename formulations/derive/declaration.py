@@ -214,7 +214,23 @@ class Declaration:
         return self.with_(**changes)
 
     def declared(self, *given: Any) -> Any:
-        """What the function declares, with these parameters."""
+        """What the function declares, with these parameters.
+
+        Parameters
+        ----------
+        *given
+            The arguments of the function that are no parameters: u, or f and y.
+
+        Returns
+        -------
+        cvxpy.Expression or tuple
+            As the function returns it.
+
+        Raises
+        ------
+        ValueError
+            Where a parameter without a default was not given.
+        """
         known = self.get_params()
         for name in self._signature:
             if name not in known:
