@@ -438,6 +438,20 @@ class Formulation(ClosedForms):
             With a sentence that says what is wrong.
         """
 
+    def bound(self, M: int) -> Formulation:
+        """This formulation for M kernels: itself, unless it depends on their number.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        Formulation
+        """
+        return self
+
     def rounding(self, M: int) -> float:
         """A bound on the relative error of value and conjugate, in units of 2^-53.
 

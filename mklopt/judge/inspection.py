@@ -259,6 +259,7 @@ def inspect(
         formulation.epigraph(M).cones  # noqa: B018
     except (ValueError, DerivationError) as error:
         return Inspection(formulation, M, str(error))
+    formulation = formulation.bound(M)
     degree, violation = _degree(formulation, M), _violation(formulation, M)
     if violation:
         return Inspection(formulation, M, degree=degree, violation=violation)
@@ -309,7 +310,8 @@ def check_formulation(
     """
     if not isinstance(formulation, Formulation):
         raise ValueError(f"check_formulation takes a formulation, got {formulation!r}")
-    return check_closed_forms(formulation, _count(formulation, M))
+    M = _count(formulation, M)
+    return check_closed_forms(formulation.bound(M), M)
 
 
 def _count(formulation: Formulation, M: Any) -> int:
