@@ -40,7 +40,7 @@ from ..util.arrays import NotFinite
 from ..util.moved import old_name
 from .derive.closed_forms import ClosedForms
 from .derive.declaration import Keyed
-from .derive.epigraph import DerivationError, Epigraph
+from .derive.epigraph import DerivationError, Epigraph, Template
 from .norms import Array, increasing_root, ratio
 
 Groups = tuple[tuple[int, ...], ...]
@@ -479,6 +479,15 @@ class Formulation(ClosedForms):
         """
         return self
 
+    def template(self) -> Template | None:
+        """The same declaration with parameters of CVXPY for its numbers: here none.
+
+        Returns
+        -------
+        Template or None
+        """
+        return None
+
     def epigraph(self, M: int) -> Epigraph:
         """The conic epigraph of the declaration, compiled once for each key.
 
@@ -527,7 +536,8 @@ class Formulation(ClosedForms):
 def epigraph_of(formulation: Keyed, M: int) -> Epigraph:
     """The epigraph of a formulation of M kernels, one for each key."""
     owner = formulation.owner
-    return Epigraph(owner.penalty, (M,), nonneg=True, what=repr(owner))
+    what, template = repr(owner), owner.template()
+    return Epigraph(owner.penalty, (M,), nonneg=True, what=what, template=template)
 
 
 def stated(**claims: bool) -> frozenset[str]:

@@ -26,14 +26,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .base import Formulation, stated
-from .derive.declaration import Declaration, Keyed
-from .derive.epigraph import Epigraph, split
+from .derive.declaration import Declaration, Keyed, key_of
+from .derive.epigraph import Epigraph, Template, split
 from .norms import Array, declared_quadratic
 from .recognized import Twin, from_penalty, from_price, twin_of
 
 # Operators that the twin of a declaration answers, where it has closed forms of them.
 OPERATORS = ["value", "conjugate", "weights", "prox", "prox_slope", "feasible_scale"]
 OPERATORS += ["dual_weights", "reweight", "elasticities"]
+PARAMETER = "a parameter"  # stands for a number in keys of templates
 # What belongs to the traits of the twin.
 STATED = ("ball", "orthant", "strongly_convex", "groups", "exponents", "exponent")
 
@@ -125,6 +126,25 @@ class Declared(Declaration, Formulation):
         Twin or None
         """
         return from_penalty(self.penalty, M)
+
+    def template(self) -> Template | None:
+        """The same declaration with parameters of CVXPY for its positive numbers.
+
+        Returns
+        -------
+        Template or None
+            None: it has no such numbers.
+        """
+        values = {
+            name: float(value)
+            for name, value in self.get_params().items()
+            if type(value) in (int, float) and 0 < value < np.inf
+        }
+        open_ = (*self.parameters, *((name, PARAMETER) for name in values))
+        key = key_of(dataclasses.replace(self, parameters=tuple(dict(open_).items())))
+        if not values or key is None:
+            return None
+        return _template_of(Keyed(key, self), tuple(values)).at(values)
 
     @property
     def _own_twin(self) -> Formulation | None:
@@ -260,6 +280,17 @@ class Declared(Declaration, Formulation):
         return f"formulation {self.label!r}"
 
 
+@lru_cache(maxsize=64)
+def _template_of(declared: Keyed, names: tuple[str, ...]) -> Template:
+    """One for all values of the numbers with these names."""
+    import cvxpy as cp
+
+    owner = declared.owner
+    symbols = {name: cp.Parameter(nonneg=True, name=name) for name in names}
+    parameters = tuple((dict(owner.parameters) | symbols).items())
+    return Template(dataclasses.replace(owner, parameters=parameters).written, symbols)
+
+
 def _bind(declaration: Declared, M: int) -> Formulation:
     return declaration.bound(M)
 
@@ -303,7 +334,8 @@ def _check_increase(declared: Keyed, M: int) -> None:
     if not np.isfinite(owner.value(np.zeros(M))):
         raise ValueError(
             f"{owner!r} is infinite at u = 0, where all weights are zero; Ω must be "
-            "finite there, and increase in each block norm"
+            "finite there: leave out constraints and terms that exclude 0, or declare "
+            "them of the kernel weights with @mklopt.variational"
         )
     for u in (np.zeros(M), np.ones(M), *rng.uniform(0, 2, size=(4, M))):
         here = owner.value(u)
@@ -314,7 +346,8 @@ def _check_increase(declared: Keyed, M: int) -> None:
                 raise ValueError(
                     f"{owner!r} falls from {here:.6g} to {there:.6g} when u_{m} "
                     f"grows from {u[m]:.3g} to {more[m]:.3g}; Ω must increase in "
-                    "each block norm, or the problem in w is not convex"
+                    "each block norm, or the problem in w is not convex: leave out "
+                    "negative terms, and write cp.pos(u - 1) for u - 1"
                 )
 
 

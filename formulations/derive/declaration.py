@@ -141,6 +141,31 @@ def _of_a_library(value: Any) -> bool:
     return _is_library(getattr(value, "__module__", None) or "")
 
 
+def _is_numpy(value: Any) -> bool:
+    module = getattr(value, "__module__", None) or ""
+    return isinstance(value, np.ufunc) or module.partition(".")[0] == "numpy"
+
+
+def numpy_calls(function: Any) -> list[str]:
+    """The functions of NumPy that a function calls by name, such as "np.sum"."""
+    while not isinstance(function, FunctionType):
+        owner = getattr(function, "__self__", None)
+        function = getattr(owner, "function", getattr(function, "__func__", None))
+        if function is None:
+            return []
+    found, chain, value = [], "", None
+    for step in dis.get_instructions(function.__code__):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            chain, value = step.argval, function.__globals__.get(step.argval)
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and chain:
+            chain, value = f"{chain}.{step.argval}", getattr(value, step.argval, None)
+            if callable(value) and _is_numpy(value):
+                found.append(chain)
+        else:
+            chain = ""
+    return list(dict.fromkeys(found))
+
+
 class Declaration:
     """What formulations and losses made of one function have in common.
 

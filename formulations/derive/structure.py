@@ -97,8 +97,8 @@ class Form:
     def norm(self) -> Atom:
         """This as a multiple of one norm: a weighted sum, or one atom."""
         used = np.flatnonzero(self.a)
-        alone = self.constant == 0 and len(used) == 0 and len(self.atoms) == 1
-        if alone and self.atoms[0].is_norm:
+        only = self.constant == 0 and len(used) == 0 and len(self.atoms) == 1
+        if only and self.atoms[0].is_norm:
             return self.atoms[0]
         if self.constant == 0 and len(used) and not self.atoms:
             part = Part(1.0, tuple(used.tolist()), tuple(self.a[used].tolist()))

@@ -96,9 +96,19 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
         (lambda u: -cp.sum(u), "must increase"),
         (lambda u: u, r"shape \(6,\); it must be one number"),
         (lambda u: None, "returned NoneType"),
-        (lambda u: np.sum(u), "cp.sum and not np.sum"),
+        (lambda u: np.sum(u), r"np.sum is of NumPy.* CVXPY's functions, cp.sum$"),
+        (lambda u: np.linalg.norm(np.ones(6) + u), "functions, cp.norm$"),
+        (lambda u: abs(u), "cp.sum and not np.sum"),
+        (lambda u: cp.sum(u) * np.inf, "give finite constants and parameters"),
+        (lambda u: -cp.sum(cp.log(u)), "infinite at u = 0.*@mklopt.variational"),
+        (lambda u: (cp.sum(u), [u >= 1]), "infinite at u = 0"),
+        (lambda u: cp.sum(u[:2]) * u[2], "is neither convex nor concave"),
+        (lambda u: (cp.sum(u), [cp.sqrt(u) <= 1]), "its constraint .* is not convex"),
         (lambda u: cp.sum(u) + u[7], r"shape \(6,\) \(IndexError"),
-        (lambda u: cp.sum(cp.sqrt(u)), "not a convex CVXPY expression"),
+        (
+            lambda u: cp.sum(cp.sqrt(u)),
+            r"not a convex .*: its part .* is concave; write",
+        ),
         (lambda u: cp.sum(cp.Variable(6, boolean=True)) + cp.sum(u), "integer"),
     ],
 )
@@ -351,3 +361,60 @@ def test_a_parameter_without_a_default_has_to_be_given():
     with pytest.raises(ValueError, match=r"needs prior; write weighted\(prior=…\)"):
         Problem(GRAMS, Y, formulation=weighted)
     assert weighted(prior=[1.0, 2.0]).value(np.ones(2)) == pytest.approx(3)
+
+
+# ---- numbers that vary are not compiled again ----------------------------------------
+
+
+@formulation
+def exponential(u, lam=0.5, start=1.0):
+    return cp.sum(u) + lam * cp.sum(cp.exp(u)) + 0.1 * start * cp.norm(u[:2])
+
+
+@formulation
+def branching(u, lam=0.5):
+    if lam > 1:
+        return lam * cp.sum(cp.exp(u)) + cp.sum(u)
+    return lam * cp.sum(cp.exp(u))
+
+
+@formulation
+def truthful(u, lam=0.5, k=2):
+    """CVXPY parameters are always true; numbers are not."""
+    return cp.sum(cp.exp(u)) + (5.0 if lam else 1.0) * cp.sum(u[: int(k)])
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """Counts how often a problem of CVXPY is built."""
+    count = []
+    build = Epigraph.build
+
+    def counted(self, *arguments):
+        count.append(self.what)
+        return build(self, *arguments)
+
+    monkeypatch.setattr(Epigraph, "build", counted)
+    return count
+
+
+def test_other_numbers_compile_nothing_again(builds):
+    v = np.array([3.0, 2.0, 1.5])
+    for lam, start in ((0.2, 1.0), (0.4, 1.0), (0.4, 3.0), (2.0, 0.5)):
+        mine = exponential(lam=lam, start=start)
+        alone = stripped(mine)  # compiles for itself
+        known = len(builds)
+        found = mine.conjugate(v)
+        once = len(builds) - known
+        assert found == pytest.approx(alone.conjugate(v), rel=1e-6)
+        assert once == (lam == 0.2)
+
+
+@pytest.mark.parametrize("mine", [branching, truthful])
+def test_functions_that_need_numbers_get_them(mine):
+    v = np.array([3.0, 6.0, 1.5])
+    for lam in (0.5, 0.0, 2.0, 0.5, 3.0):
+        one = mine(lam=lam)
+        direct = formulation(lambda u, one=one: one.function(u, **one.get_params()))
+        assert one.conjugate(v) == pytest.approx(direct.conjugate(v), rel=1e-6)
+        assert one.value(v) == pytest.approx(direct.value(v), rel=1e-9)
