@@ -31,6 +31,7 @@ import dataclasses
 import dis
 import importlib
 import inspect
+import pickle
 import sys
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -126,6 +127,8 @@ def _global_names(code: CodeType) -> list[str]:
 def _is_library(module: str) -> bool:
     """Installed, of the standard library, or of this package: it does not change."""
     top = module.partition(".")[0]
+    if top == "__main__":  # in a worker process, a script of a library
+        return False
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     installed = "site-packages" in file or "dist-packages" in file
     return installed or top == PACKAGE or top in sys.stdlib_module_names
@@ -275,7 +278,8 @@ class Declaration:
     def __reduce__(self) -> tuple:
         """Pickled by name where it stands in the place of its function.
 
-        Elsewhere, and in scripts, which other processes cannot import, by its parts.
+        Elsewhere (scripts, notebooks, functions inside functions) the function is
+        pickled by value: other processes cannot import it.
         """
         module = self.function.__module__
         name = getattr(self.function, "__qualname__", "")
@@ -285,7 +289,28 @@ class Declaration:
             if changed == self:
                 return look_up, (module, name, self.parameters)
         parts = [getattr(self, one.name) for one in dataclasses.fields(self)]  # type: ignore[arg-type]
-        return type(self), tuple(parts)
+        if there is self.function or not isinstance(self.function, FunctionType):
+            return type(self), tuple(parts)
+        return rebuilt, (type(self), _by_value(self.function), *parts[1:])
+
+
+def _by_value(function: FunctionType) -> tuple[str, str, bytes]:
+    """Where a function was defined, and the function itself as bytes."""
+    try:
+        import cloudpickle
+    except ImportError:  # joblib before 1.6 brings its own
+        from joblib.externals import cloudpickle
+
+    return function.__module__, function.__qualname__, cloudpickle.dumps(function)
+
+
+def rebuilt(kind: type, function: tuple[str, str, bytes], *parts: Any) -> Any:
+    """A declaration from its parts; the function of this process, if it is there."""
+    module, name, content = function
+    made = pickle.loads(content)
+    there = getattr(getattr(sys.modules.get(module), name, None), "function", None)
+    same = there is not None and key_of(there) == key_of(made) is not None
+    return kind(there if same else made, *parts)
 
 
 def look_up(module: str, name: str, parameters: tuple = ()) -> Any:

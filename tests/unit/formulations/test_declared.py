@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
+import types
 
 import cvxpy as cp
 import numpy as np
@@ -418,3 +422,46 @@ def test_functions_that_need_numbers_get_them(mine):
         direct = formulation(lambda u, one=one: one.function(u, **one.get_params()))
         assert one.conjugate(v) == pytest.approx(direct.conjugate(v), rel=1e-6)
         assert one.value(v) == pytest.approx(direct.value(v), rel=1e-9)
+
+
+SCRIPT = """
+import pickle, sys
+import cvxpy as cp
+import numpy as np
+import mklopt
+
+scale = 2.0
+
+@mklopt.formulation
+def mine(u, lam=0.5):
+    return lam * scale * cp.sum(u)
+
+if len(sys.argv) > 2:
+    kept = pickle.dumps([mine(lam=3.0), mklopt.formulation(lambda u: cp.norm(u))])
+    open(sys.argv[1], "wb").write(kept)
+    assert pickle.loads(pickle.dumps(mine(lam=3.0))) == mine(lam=3.0)
+"""
+
+
+def test_functions_of_scripts_and_lambdas_are_pickled_by_value(tmp_path):
+    script, kept = tmp_path / "script.py", tmp_path / "kept"
+    script.write_text(SCRIPT)
+    here = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(script), str(kept), "write"]
+    subprocess.run(command, check=True, env=here)
+    one, two = pickle.loads(kept.read_bytes())
+    assert one.value(np.ones(2)) == pytest.approx(12) and one.get_params() == {"lam": 3}
+    assert one(lam=1.0).value(np.ones(2)) == pytest.approx(4)
+    assert two.value(np.array([3.0, 4.0])) == pytest.approx(5)
+
+
+def test_a_script_is_no_library_in_worker_processes(monkeypatch):
+    """A worker of joblib runs a file of a library as its __main__."""
+
+    def inside(u, lam=1.0):
+        return lam * cp.sum(u)
+
+    inside.__module__, inside.__qualname__ = "__main__", "inside"
+    main = types.SimpleNamespace(__file__="/lib/site-packages/joblib/worker.py")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert formulation(inside)(lam=2.0).get_params() == {"lam": 2.0}
