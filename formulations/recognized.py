@@ -21,7 +21,7 @@ constant of the tree was rounded on the way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -66,10 +66,18 @@ class Twin:
         With closed forms.
     exact : bool
         Whether it is the same to the last digit of every constant.
+    form : Form, optional
+        What was read off the expression tree.
     """
 
     formulation: Formulation
     exact: bool
+    form: Form | None = field(default=None, compare=False)
+
+    @property
+    def words(self) -> str:
+        """What the formulation is, in one line."""
+        return _words(self.formulation)
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,34 @@ class MixedNorm(SquaredMixedNorm):
     def exponents(self) -> tuple[float, float]:
         """(r, s)."""
         return self.r, self.s
+
+
+def _words(known: Formulation) -> str:
+    """A formulation of this room by its name, others by what they are made of."""
+    if isinstance(known, Rescaled):
+        stretch = "" if set(known.d) == {1.0} else " of stretched norms"
+        return f"{known.c:.4g} times {_words(known.inner)}{stretch}"
+    if isinstance(known, UnitNorm):
+        return f"the norm ‖u‖_{known.q:.4g}"
+    if isinstance(known, LinearSquares):
+        return _elastic(known)
+    if isinstance(known, Sum):
+        shared = (
+            "disjoint" if known.disjoint else "nested" if known.nested else "shared"
+        )
+        kinds = ", ".join(dict.fromkeys(_words(term) for _, term in known.terms))
+        linear = "a linear term and " if any(known.a) else ""
+        return f"{linear}terms over {shared} kernels: {kinds}"
+    return repr(known)
+
+
+def _elastic(known: LinearSquares) -> str:
+    """Σ a u + ½Σ b u², a multiple of an elastic net where a and b are the same."""
+    if len(set(known.a)) > 1 or len(set(known.b)) > 1:
+        return "Σ a u + ½ Σ b u²"
+    (a, *_), (b, *_) = known.a, known.b
+    inner = "GroupLasso()" if b == 0 else f"ElasticNet(l1_ratio={a / (a + b):.4g})"
+    return f"{a + b:.4g} times {inner}"
 
 
 @lru_cache(maxsize=256)
@@ -155,7 +191,7 @@ def from_penalty(declare: Any, M: int) -> Twin | None:
     if not np.all(covered) or not np.all(np.isfinite(form.a)):
         return None
     made = _whole(form, M) or _sum(form)
-    return Twin(made, form.exact and bool(made.exact))
+    return Twin(made, form.exact and bool(made.exact), form)
 
 
 def from_price(declare: Any, M: int) -> Twin | None:

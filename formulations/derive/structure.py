@@ -62,6 +62,34 @@ class Atom:
         """Whether it is a multiple of a norm, and nothing else."""
         return self.k == 1 and not self.lam and not self.Q
 
+    def has_kink(self, m: int, zeros: frozenset[int]) -> bool:
+        """Whether it grows at first order in x_m from a point with these zeros."""
+        if m not in self.support:
+            return False
+        if set(self.support) <= zeros and self.k > 1:
+            return False  # the power of a norm is flat at 0
+        if self.lam:
+            left = sum(index not in zeros for index in self.support)
+            return self.lam[left] > 0  # the next place in the order
+        if self.Q:
+            row = self.Q[self.parts[0].index.index(m)]
+            others = zip(row, self.parts[0].index)
+            return any(q > 0 and other not in zeros for q, other in others)
+        empty = [set(part.index) <= zeros for part in self.parts]
+        return any(
+            self._part_has_kink(part, m, gone, all(empty))
+            for part, gone in zip(self.parts, empty)
+        )
+
+    def _part_has_kink(self, part: Part, m: int, gone: bool, all_gone: bool) -> bool:
+        if m not in part.index or not part.d[part.index.index(m)] > 0:
+            return False
+        if self.s == INF and len(self.parts) > 1:
+            return all_gone  # another group may be the largest one
+        if gone:  # ‖x_j‖ = 0: a kink, unless a norm of other groups smooths it
+            return all_gone or self.s == 1 or len(self.parts) == 1
+        return part.r == 1
+
 
 @dataclass(frozen=True)
 class Form:
@@ -92,6 +120,13 @@ class Form:
         )
         atoms = self.atoms + other.atoms
         return Form(self.a + other.a, self.constant + other.constant, atoms, exact)
+
+    def has_kink(self, m: int, zeros: frozenset[int]) -> bool:
+        """Whether h grows at first order in x_m from a point with exactly these zeros.
+
+        m is one of the zeros. By the rules of the atoms: no differences are taken.
+        """
+        return self.a[m] > 0 or any(atom.has_kink(m, zeros) for atom in self.atoms)
 
     @property
     def norm(self) -> Atom:
