@@ -20,6 +20,7 @@ if not __name__.startswith("mklopt."):
 from . import losses as losses_room
 from .base import Formulation
 from .declared import Declared, Variational, formulation, stripped, variational
+from .groupings import graph_edges, groups_by, tree_groups
 from .losses.base import Loss, snake_case
 from .losses.declared import loss, stripped_loss
 
@@ -30,10 +31,13 @@ __all__ = [
     "Variational",
     "formulation",
     "formulations",
+    "graph_edges",
+    "groups_by",
     "loss",
     "losses_by_name",
     "stripped",
     "stripped_loss",
+    "tree_groups",
     "variational",
 ]
 

@@ -40,7 +40,7 @@ from ..util.arrays import NotFinite
 from ..util.moved import old_name
 from .derive.closed_forms import ClosedForms
 from .derive.declaration import Keyed
-from .derive.epigraph import DerivationError, Epigraph
+from .derive.epigraph import DerivationError, Epigraph, Template
 from .norms import Array, increasing_root, ratio
 
 Groups = tuple[tuple[int, ...], ...]
@@ -440,6 +440,20 @@ class Formulation(ClosedForms):
             With a sentence that says what is wrong.
         """
 
+    def bound(self, M: int) -> Formulation:
+        """This formulation for M kernels: itself, unless it depends on their number.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        Formulation
+        """
+        return self
+
     def rounding(self, M: int) -> float:
         """A bound on the relative error of value and conjugate, in units of 2^-53.
 
@@ -466,6 +480,15 @@ class Formulation(ClosedForms):
         Hashable
         """
         return self
+
+    def template(self) -> Template | None:
+        """The same declaration with parameters of CVXPY for its numbers: here none.
+
+        Returns
+        -------
+        Template or None
+        """
+        return None
 
     def epigraph(self, M: int) -> Epigraph:
         """The conic epigraph of the declaration, compiled once for each key.
@@ -515,7 +538,8 @@ class Formulation(ClosedForms):
 def epigraph_of(formulation: Keyed, M: int) -> Epigraph:
     """The epigraph of a formulation of M kernels, one for each key."""
     owner = formulation.owner
-    return Epigraph(owner.penalty, (M,), nonneg=True, what=repr(owner))
+    what, template = repr(owner), owner.template()
+    return Epigraph(owner.penalty, (M,), nonneg=True, what=what, template=template)
 
 
 def stated(**claims: bool) -> frozenset[str]:

@@ -5,7 +5,9 @@
 
 Everything else is derived from the declaration (derive/epigraph.py). It is compiled
 again only when the function, or something it refers to, has changed
-(derive/declaration.py). Further arguments of the function are its parameters:
+(derive/declaration.py). A declaration made of known terms has a twin (recognized.py):
+then closed forms and traits are those of the twin, and nothing is compiled. Further
+arguments of the function are its parameters:
 
     @formulation
     def elastic(u, lam=0.3): return cp.sum(u) + lam * cp.sum_squares(u)
@@ -15,17 +17,26 @@ again only when the function, or something it refers to, has changed
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .base import Formulation, stated
-from .derive.declaration import Declaration, Keyed
-from .derive.epigraph import Epigraph, split
+from .derive.declaration import Declaration, Keyed, key_of
+from .derive.epigraph import Epigraph, Template, split
 from .norms import Array, declared_quadratic
+from .recognized import Twin, from_penalty, from_price, twin_of
+
+# Operators that the twin of a declaration answers, where it has closed forms of them.
+OPERATORS = ["value", "conjugate", "weights", "prox", "prox_slope", "feasible_scale"]
+OPERATORS += ["dual_weights", "reweight", "elasticities"]
+PARAMETER = "a parameter"  # stands for a number in keys of templates
+# What belongs to the traits of the twin.
+STATED = ("ball", "orthant", "strongly_convex", "groups", "exponents", "exponent")
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,180 @@ class Declared(Declaration, Formulation):
             With a sentence that says what is wrong.
         """
         self.read_again()
-        _check_increase(Keyed(self.key(), self), M)
+        if self.twin(M) is None:  # twins are convex and increase
+            _check_increase(Keyed(self.key(), self), M)
+
+    def bound(self, M: int) -> Formulation:
+        """This declaration for M kernels, with the traits of its twin.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        Declared
+            It is equal to this one, and knows its twin.
+        """
+        made = dataclasses.replace(self)
+        for name, kept in vars(self).items():
+            object.__setattr__(made, name, kept)
+        object.__setattr__(made, "_bound", (M, self._looked_up(M)))
+        return made
+
+    def twin(self, M: int) -> Twin | None:
+        """The formulation of known terms that this one is, for M kernels.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        Twin or None
+            None: its expression tree has other parts than the table knows.
+        """
+        known, twin = vars(self).get("_bound", (None, None))
+        return twin if known == M else self._looked_up(M)
+
+    def _looked_up(self, M: int) -> Twin | None:
+        return twin_of(Keyed(self.key(), self), M)
+
+    def recognize(self, M: int) -> Twin | None:
+        """Read the expression tree, and look it up in the table.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        Twin or None
+        """
+        return from_penalty(self.penalty, M)
+
+    def template(self) -> Template | None:
+        """The same declaration with parameters of CVXPY for its positive numbers.
+
+        Returns
+        -------
+        Template or None
+            None: it has no such numbers.
+        """
+        values = {
+            name: float(value)
+            for name, value in self.get_params().items()
+            if type(value) in (int, float) and 0 < value < np.inf
+        }
+        open_ = (*self.parameters, *((name, PARAMETER) for name in values))
+        key = key_of(dataclasses.replace(self, parameters=tuple(dict(open_).items())))
+        if not values or key is None:
+            return None
+        return _template_of(Keyed(key, self), tuple(values)).at(values)
+
+    @property
+    def _own_twin(self) -> Formulation | None:
+        """The twin for the number of kernels that this one is bound to."""
+        _, twin = vars(self).get("_bound", (None, None))
+        return None if twin is None else twin.formulation
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether it is bound to M kernels, and its twin is exact.
+
+        Returns
+        -------
+        bool
+        """
+        _, twin = vars(self).get("_bound", (None, None))
+        return twin is not None and twin.exact
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """Those of the twin, where it is bound to M kernels; else none.
+
+        Returns
+        -------
+        frozenset of str
+        """
+        twin = self._own_twin
+        return frozenset() if twin is None else twin.traits
+
+    def closed(self, name: str) -> bool:
+        """Whether the twin has a closed form of a method.
+
+        Parameters
+        ----------
+        name : str
+            The name of a method, such as "prox".
+
+        Returns
+        -------
+        bool
+        """
+        twin = self._own_twin
+        return twin is not None and twin.closed(name)
+
+    def rounding(self, M: int) -> float:
+        """That of an exact twin; else what is derived is good to 1e-8.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        float
+        """
+        twin = self._own_twin
+        return twin.rounding(M) if twin and self.exact else super().rounding(M)
+
+    def simplices(self, M: int) -> Any:
+        """Those of the twin.
+
+        Parameters
+        ----------
+        M : int
+            The number of kernels.
+
+        Returns
+        -------
+        groups : tuple of tuples of int
+            The kernels of each group.
+        q : float
+            The exponent across groups.
+        """
+        twin = self.twin(M)
+        return super().simplices(M) if twin is None else twin.formulation.simplices(M)
+
+    def price(self, theta: Array) -> tuple[float, Array]:
+        """That of the twin.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (M,)
+            Kernel weights, θ ≥ 0.
+
+        Returns
+        -------
+        r : float
+            The price.
+        gradient : ndarray of shape (M,)
+            Its gradient.
+        """
+        twin = self.twin(len(theta))
+        return super().price(theta) if twin is None else twin.formulation.price(theta)
+
+    def __reduce__(self) -> tuple:
+        """As every declaration; a bound one is bound again."""
+        kept = vars(self).get("_bound")
+        if kept is None:
+            return super().__reduce__()
+        return _bind, (dataclasses.replace(self), kept[0])
 
     def penalty(self, u: Any) -> Any:
         """Ω(u), as the function declares it.
@@ -76,10 +260,69 @@ class Declared(Declaration, Formulation):
         cvxpy.Expression or tuple
             An expression, or (expression, [constraints]).
         """
+        return self.written(u)
+
+    def written(self, u: Any) -> Any:
+        """Ω(u), as the function writes it.
+
+        Parameters
+        ----------
+        u : cvxpy.Expression
+            The block norms.
+
+        Returns
+        -------
+        cvxpy.Expression or tuple
+        """
         return self.declared(u)
 
     def __repr__(self) -> str:
         return f"formulation {self.label!r}"
+
+
+@lru_cache(maxsize=64)
+def _template_of(declared: Keyed, names: tuple[str, ...]) -> Template:
+    """One for all values of the numbers with these names."""
+    import cvxpy as cp
+
+    owner = declared.owner
+    symbols = {name: cp.Parameter(nonneg=True, name=name) for name in names}
+    parameters = tuple((dict(owner.parameters) | symbols).items())
+    return Template(dataclasses.replace(owner, parameters=parameters).written, symbols)
+
+
+def _bind(declaration: Declared, M: int) -> Formulation:
+    return declaration.bound(M)
+
+
+def _answered(name: str) -> Callable:
+    """An operator: that of the twin where it is closed, else derived."""
+    derived = getattr(Formulation, name)
+
+    @wraps(derived)
+    def answer(self: Declared, point: Array, *more: Any, **options: Any) -> Any:
+        twin = self.twin(len(point))
+        if twin is not None and twin.formulation.closed(name):
+            return getattr(twin.formulation, name)(point, *more, **options)
+        return derived(self, point, *more, **options)
+
+    return answer
+
+
+def _stated(name: str) -> property:
+    """A number that belongs to a trait of the twin."""
+
+    def read(self: Declared) -> Any:
+        twin = self._own_twin
+        return getattr(super(Declared, self) if twin is None else twin, name)
+
+    return property(read, doc=f"That of the twin: {name}.")
+
+
+for _name in OPERATORS:
+    setattr(Declared, _name, _answered(_name))
+for _name in STATED:
+    setattr(Declared, _name, _stated(_name))
 
 
 @lru_cache(maxsize=256)
@@ -91,7 +334,8 @@ def _check_increase(declared: Keyed, M: int) -> None:
     if not np.isfinite(owner.value(np.zeros(M))):
         raise ValueError(
             f"{owner!r} is infinite at u = 0, where all weights are zero; Ω must be "
-            "finite there, and increase in each block norm"
+            "finite there: leave out constraints and terms that exclude 0, or declare "
+            "them of the kernel weights with @mklopt.variational"
         )
     for u in (np.zeros(M), np.ones(M), *rng.uniform(0, 2, size=(4, M))):
         here = owner.value(u)
@@ -102,7 +346,8 @@ def _check_increase(declared: Keyed, M: int) -> None:
                 raise ValueError(
                     f"{owner!r} falls from {here:.6g} to {there:.6g} when u_{m} "
                     f"grows from {u[m]:.3g} to {more[m]:.3g}; Ω must increase in "
-                    "each block norm, or the problem in w is not convex"
+                    "each block norm, or the problem in w is not convex: leave out "
+                    "negative terms, and write cp.pos(u - 1) for u - 1"
                 )
 
 
@@ -169,9 +414,13 @@ class Variational(Declared):
         -------
         frozenset of str
         """
-        return stated(reweighted=True, priced=self.smooth)
+        return super().traits | stated(reweighted=True, priced=self.smooth)
 
-    def penalty(self, u: Any) -> Any:
+    def recognize(self, M: int) -> Twin | None:
+        """Read the expression tree of r, and look it up in the table."""
+        return from_price(self.declared, M)
+
+    def written(self, u: Any) -> Any:
         """½ Σ u_m²/θ_m + r(θ), θ being an auxiliary variable.
 
         Parameters
@@ -193,6 +442,8 @@ class Variational(Declared):
 
     def price(self, theta: Array) -> tuple[float, Array]:
         """The price r(θ) of kernel weights and its gradient."""
+        if self._own_twin is not None and "priced" in self._own_twin.traits:
+            return self._own_twin.price(theta)
         r = _price_of(Keyed(self.key(), self), len(theta))
         r.declare = self.declared
         return float(r.value(theta)[0]), r.subgradient(theta)
@@ -247,6 +498,23 @@ def variational(
     return Variational(function, smooth=smooth)
 
 
+@dataclass(frozen=True, repr=False)
+class Stripped(Declared):
+    """A declaration without a twin: everything is derived.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the block norms u and returns Ω(u).
+    parameters : tuple
+        As in Declared.
+    """
+
+    def recognize(self, M: int) -> Twin | None:
+        """Nothing."""
+        return None
+
+
 def stripped(formulation: Formulation) -> Declared:
     """The same declaration with every closed form deleted: for comparisons.
 
@@ -259,4 +527,4 @@ def stripped(formulation: Formulation) -> Declared:
     -------
     Declared
     """
-    return Declared(formulation.penalty)
+    return Stripped(formulation.penalty)

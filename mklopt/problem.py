@@ -73,6 +73,7 @@ class Problem:
         check_flag(self.bias, "bias")
         put("bias", bool(self.bias))
         self.formulation.validate(self.grams.M)
+        put("formulation", self.formulation.bound(self.grams.M))
         if self.bias and not self.loss.bias_allowed:
             raise ValueError(
                 f"{self.loss.name} with a bias is trivial (w = 0 is optimal): "

@@ -31,6 +31,7 @@ import dataclasses
 import dis
 import importlib
 import inspect
+import pickle
 import sys
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -126,6 +127,8 @@ def _global_names(code: CodeType) -> list[str]:
 def _is_library(module: str) -> bool:
     """Installed, of the standard library, or of this package: it does not change."""
     top = module.partition(".")[0]
+    if top == "__main__":  # in a worker process, a script of a library
+        return False
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     installed = "site-packages" in file or "dist-packages" in file
     return installed or top == PACKAGE or top in sys.stdlib_module_names
@@ -139,6 +142,31 @@ def _of_a_library(value: Any) -> bool:
     if isinstance(value, MethodType) or "<locals>" in name:
         return False
     return _is_library(getattr(value, "__module__", None) or "")
+
+
+def _is_numpy(value: Any) -> bool:
+    module = getattr(value, "__module__", None) or ""
+    return isinstance(value, np.ufunc) or module.partition(".")[0] == "numpy"
+
+
+def numpy_calls(function: Any) -> list[str]:
+    """The functions of NumPy that a function calls by name, such as "np.sum"."""
+    while not isinstance(function, FunctionType):
+        owner = getattr(function, "__self__", None)
+        function = getattr(owner, "function", getattr(function, "__func__", None))
+        if function is None:
+            return []
+    found, chain, value = [], "", None
+    for step in dis.get_instructions(function.__code__):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            chain, value = step.argval, function.__globals__.get(step.argval)
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and chain:
+            chain, value = f"{chain}.{step.argval}", getattr(value, step.argval, None)
+            if callable(value) and _is_numpy(value):
+                found.append(chain)
+        else:
+            chain = ""
+    return list(dict.fromkeys(found))
 
 
 class Declaration:
@@ -219,11 +247,17 @@ class Declaration:
         Parameters
         ----------
         *given
-            The arguments of the function that are not parameters, such as u.
+            The arguments of the function that are no parameters: u, or f and y.
 
         Returns
         -------
-        expression, or (expression, constraints)
+        cvxpy.Expression or tuple
+            As the function returns it.
+
+        Raises
+        ------
+        ValueError
+            Where a parameter without a default was not given.
         """
         known = self.get_params()
         for name in self._signature:
@@ -244,7 +278,8 @@ class Declaration:
     def __reduce__(self) -> tuple:
         """Pickled by name where it stands in the place of its function.
 
-        Elsewhere, and in scripts, which other processes cannot import, by its parts.
+        Elsewhere (scripts, notebooks, functions inside functions) the function is
+        pickled by value: other processes cannot import it.
         """
         module = self.function.__module__
         name = getattr(self.function, "__qualname__", "")
@@ -254,7 +289,28 @@ class Declaration:
             if changed == self:
                 return look_up, (module, name, self.parameters)
         parts = [getattr(self, one.name) for one in dataclasses.fields(self)]  # type: ignore[arg-type]
-        return type(self), tuple(parts)
+        if there is self.function or not isinstance(self.function, FunctionType):
+            return type(self), tuple(parts)
+        return rebuilt, (type(self), _by_value(self.function), *parts[1:])
+
+
+def _by_value(function: FunctionType) -> tuple[str, str, bytes]:
+    """Where a function was defined, and the function itself as bytes."""
+    try:
+        import cloudpickle
+    except ImportError:  # joblib before 1.6 brings its own
+        from joblib.externals import cloudpickle
+
+    return function.__module__, function.__qualname__, cloudpickle.dumps(function)
+
+
+def rebuilt(kind: type, function: tuple[str, str, bytes], *parts: Any) -> Any:
+    """A declaration from its parts; the function of this process, if it is there."""
+    module, name, content = function
+    made = pickle.loads(content)
+    there = getattr(getattr(sys.modules.get(module), name, None), "function", None)
+    same = there is not None and key_of(there) == key_of(made) is not None
+    return kind(there if same else made, *parts)
 
 
 def look_up(module: str, name: str, parameters: tuple = ()) -> Any:

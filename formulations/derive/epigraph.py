@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -36,7 +36,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from .cones import Array, Block, Cones, Solution
+from .declaration import numpy_calls
+from .same_trees import same_declaration
 from .sorted_sums import UNSETTLED, Ordered, in_order
+
+# What constants may be made with, of NumPy.
+HARMLESS = ("np.array", "np.arange", "np.ones", "np.zeros", "np.eye", "np.asarray")
 
 
 class DerivationError(RuntimeError):
@@ -49,6 +54,64 @@ def split(declared: Any) -> tuple[Any, list]:
         expression, constraints = declared
         return expression, list(constraints)
     return declared, []
+
+
+@dataclass
+class Built:
+    """A problem of CVXPY, its variables, and the declaration that it was made of."""
+
+    problem: Any
+    x: Any
+    t: Any
+    s: Any
+    expression: Any
+    declared: tuple[Any, list]
+
+
+@dataclass(eq=False)
+class Template:
+    """A declaration with CVXPY parameters: compiled once for all of their values.
+
+    It is used where CVXPY compiles parameters (DPP), and where for the present values
+    the tree is the one that the numbers themselves give: a function may do anything
+    with a number.
+
+    Parameters
+    ----------
+    declare : callable
+        As of an epigraph, with parameters in the place of numbers.
+    parameters : dict
+        These parameters by name.
+    """
+
+    declare: Callable
+    parameters: dict[str, Any]
+    kept: dict[tuple, Built | None] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+
+    def at(self, values: dict[str, float]) -> Template:
+        """The same template with other values."""
+        return replace(self, values=values)
+
+    def built(self, owner: Epigraph, epigraph: bool, ordered: bool) -> Built | None:
+        """The problem with the present values; None: it does not fit them."""
+        key = owner.shape, owner.heights, epigraph, ordered
+        for name, value in self.values.items():
+            self.parameters[name].value = value
+        if key not in self.kept:
+            self.kept[key] = self._build(owner, epigraph, ordered)
+        found = self.kept[key]
+        if found is None:
+            return None
+        plain = owner.declared(owner.variable())
+        return found if same_declaration(found.declared, plain) else None
+
+    def _build(self, owner: Epigraph, epigraph: bool, ordered: bool) -> Built | None:
+        try:
+            made = owner.build(self.declare, epigraph, ordered)
+        except Exception:  # the function needs numbers
+            return None
+        return made if made.problem.is_dcp(dpp=True) else None
 
 
 @dataclass(eq=False)
@@ -67,6 +130,8 @@ class Epigraph:
         Whether x ≥ 0.
     what : str
         What errors call the declaration.
+    template : Template, optional
+        The same declaration with parameters in the place of numbers.
     """
 
     declare: Callable
@@ -74,8 +139,10 @@ class Epigraph:
     heights: int = 1
     nonneg: bool = False
     what: str = "the declaration"
+    template: Template | None = None
 
-    def _compile(self, epigraph: bool, ordered: bool = False) -> Cones:
+    def build(self, declare: Callable, epigraph: bool, ordered: bool) -> Built:
+        """The declaration as a problem of CVXPY: of (x, t), or of Σh alone."""
         import cvxpy as cp
         from cvxpy.atoms.affine.wraps import nonneg_wrap
 
@@ -89,7 +156,7 @@ class Epigraph:
         if self.nonneg:
             x = nonneg_wrap(x)
             x.name = lambda: "u"  # what errors call it
-        expression, constraints = self._declared(x)
+        expression, constraints = declared = self._declared(x, declare)
         if ordered:  # which keeps s ≥ 0
             expression = in_order(expression, x, s)
             constraints = [in_order(each, x, s) for each in constraints]
@@ -103,10 +170,20 @@ class Epigraph:
         problem = cp.Problem(cp.Minimize(objective + 0 * cp.sum(plain)), constraints)
         if not problem.is_dcp():
             raise ValueError(
-                f"{self.what} is not a convex CVXPY expression (DCP): {expression}. "
-                "Write it with convex atoms, or with auxiliary variables and "
+                f"{self.what} is not a convex CVXPY expression (DCP): "
+                f"{_blame(expression, declared[1])}; "
+                "write it with convex atoms, or with auxiliary variables and "
                 "constraints as (expression, [constraints])"
             )
+        return Built(problem, plain, t, s, expression, declared)
+
+    def _compile(self, epigraph: bool, ordered: bool = False) -> Cones:
+        import cvxpy as cp
+
+        built = self.template and self.template.built(self, epigraph, ordered)
+        built = built or self.build(self.declare, epigraph, ordered)
+        problem, expression = built.problem, built.expression
+        plain, t, s, size = built.x, built.t, built.s, built.x.size
         data, _, _ = problem.get_problem_data(cp.CLARABEL)
         if data.get("lower_bounds") is not None or data.get("upper_bounds") is not None:
             raise DerivationError(f"{self.what}: state bounds as constraints")
@@ -126,23 +203,32 @@ class Epigraph:
         numbers = (cones.P.data, cones.q, cones.A.data, [offset])
         if np.isnan(cones.b).any() or not np.isfinite(np.concatenate(numbers)).all():
             raise ValueError(
-                f"{self.what} contains numbers that are NaN or infinite: {expression}"
+                f"{self.what} contains numbers that are NaN or infinite: {expression}; "
+                "give finite constants and parameters"
             )
         return Ordered.of(cones, columns[s.id] + np.arange(size)) if ordered else cones
 
-    def _declared(self, x: Any) -> tuple[Any, list]:
+    def declared(self, x: Any) -> tuple[Any, list]:
+        """The declaration at x: the expression, and its constraints."""
+        return self._declared(x, self.declare)
+
+    def _declared(self, x: Any, declare: Callable) -> tuple[Any, list]:
         """The declaration at x, or a sentence that says what it should have been."""
         import cvxpy as cp
 
         try:
-            expression, constraints = split(self.declare(x))
+            expression, constraints = split(declare(x))
         except ValueError:
             raise  # a sentence of its own
         except Exception as error:
             said = f"{type(error).__name__}: {error}".replace("\n", " ").strip()
+            calls = [c for c in numpy_calls(self.declare) if c not in HARMLESS]
+            better = [f"cp.{call.rpartition('.')[2]}" for call in calls]
+            instead = ", ".join(better or ["cp.sum and not np.sum"])
             raise ValueError(
                 f"{self.what} cannot be evaluated at a variable of shape {self.shape} "
-                f"({said}); write it with CVXPY's functions, cp.sum and not np.sum"
+                f"({', '.join(calls) + ' is of NumPy' if calls else said}); write it "
+                f"with CVXPY's functions, {instead}"
             ) from error
         if isinstance(expression, int | float | np.ndarray):
             expression = cp.Constant(expression)
@@ -162,6 +248,12 @@ class Epigraph:
             raise ValueError(f"{self.what} has integer variables and is not convex")
         return expression, constraints
 
+    def variable(self) -> Any:
+        """A variable x as the declaration sees it."""
+        import cvxpy as cp
+
+        return cp.Variable(self.shape, nonneg=self.nonneg)
+
     @cached_property
     def cones(self) -> Cones:
         """The epigraph itself: for supports, duals and growth at infinity."""
@@ -175,12 +267,10 @@ class Epigraph:
     @cached_property
     def _orders(self) -> dict[str, Ordered]:
         """`total` and `cones` in order, where the declaration sorts."""
-        import cvxpy as cp
-
         if self.heights > 1 or not self.nonneg:
             return {}
-        x = cp.Variable(self.shape, nonneg=True)
-        expression, constraints = self._declared(x)
+        x = self.variable()
+        expression, constraints = self.declared(x)
         if all(in_order(node, x, x) is node for node in (expression, *constraints)):
             return {}
         forms = {
@@ -203,10 +293,8 @@ class Epigraph:
     @cached_property
     def _expression(self) -> tuple[Any, Any] | None:
         """The declaration itself, where it needs no auxiliary variables."""
-        import cvxpy as cp
-
-        x = cp.Variable(self.shape, nonneg=self.nonneg)
-        expression, constraints = self._declared(x)
+        x = self.variable()
+        expression, constraints = self.declared(x)
         if constraints or any(v.id != x.id for v in expression.variables()):
             return None
         return x, expression
@@ -372,6 +460,18 @@ class Epigraph:
             constraints += _in_dual_cones(Y, kind, exponents)
             start = stop
         return cones.b @ y, constraints
+
+
+def _blame(expression: Any, constraints: list) -> str:
+    """The smallest part of a declaration that breaks the rules of DCP."""
+    wrong = [each for each in constraints if not each.is_dcp()]
+    if expression.is_convex() and wrong:
+        return f"its constraint {wrong[0]} is not convex"
+    part = expression
+    while inner := [arg for arg in part.args if not arg.is_dcp()]:
+        part = inner[0]
+    kind = "concave" if part.is_concave() else "neither convex nor concave"
+    return f"its part {part} is {kind}"
 
 
 def _blocks(dims: Any, what: str) -> Iterator[Block]:

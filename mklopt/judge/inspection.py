@@ -3,6 +3,7 @@
     print(mklopt.inspect(elastic))                     # for M = 3 kernels
     found = mklopt.inspect(elastic, problem=problem)   # for its kernels, with C_zero
     found.draw("ball.png")                             # unit balls, M = 2 or 3
+    found.html("elastic.html")                         # all of it on one page
 
 convex          whether CVXPY can see it (DCP), or why not
 kind            a norm (Ω(tu) = tΩ(u)), half the square of one, or neither
@@ -15,6 +16,9 @@ drop            a point u, a kernel m and a slope s: with the other norms as in 
 dual            the dual norm at sample points (Ω* where Ω is neither norm nor square)
 curvature       a bound on the modulus μ of strong convexity, Ω − (μ/2)‖u‖² convex: the
                 smallest second difference among sample points; 0: not strongly convex
+known           a known regularizer that is equal to it, read off its expression tree
+support         which kernels can vanish, alone or together: proved from known terms
+limits          how it grows next to 0 and far away, and what it is for parameters of 0
 closed, derived the operators with closed forms, and those derived numerically
 solvers         those that accept it with the hinge or the logistic loss
 
@@ -27,8 +31,11 @@ A drop is shown by its point: Ω is convex, so (Ω(u + h e_m) − Ω(u))/h = s s
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
+from inspect import getsource
 from itertools import pairwise
 from typing import Any
 
@@ -41,7 +48,10 @@ from ..problem import Problem
 from ..reference.c_zero import C_zero
 from ..solvers import that_can
 from ..util.checks import short
+from ..util.files import write_whole
 from .closed_forms import CHECKS, FormulationReport, check_closed_forms
+from .inspection_page import page, table
+from .support import limits, support
 from .unit_balls import draw, dual_norm
 
 Array = np.ndarray
@@ -106,6 +116,12 @@ class Inspection:
         The solvers that accept it with the hinge or the logistic loss.
     C_zero : float or array or None
         The largest C at which all weights are zero, of the problem that was given.
+    known : str
+        A known regularizer that is equal to it; empty where there is none.
+    support : str
+        Which kernels can vanish while others are used, proved; empty: not known.
+    limits : dict of str to str
+        Limit cases, and what Ω is there.
     """
 
     formulation: Formulation = field(repr=False)
@@ -119,6 +135,9 @@ class Inspection:
     curvature: float = 0.0
     solvers: tuple[str, ...] = ()
     C_zero: Any = None
+    known: str = ""
+    support: str = ""
+    limits: dict[str, str] = field(default_factory=dict)
 
     @property
     def convex(self) -> bool:
@@ -185,33 +204,80 @@ class Inspection:
         """
         return draw(self, path)
 
+    def html(self, path: str | os.PathLike | None = None) -> str:
+        """Everything on one page of HTML, with the unit ball for M = 2 or 3.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        made = page(self)
+        if path is not None:
+            write_whole(path, made.encode())
+        return made
+
+    def _repr_html_(self) -> str:
+        return f"<b>{escape(repr(self.formulation))}, M = {self.M}</b>{table(self)}"
+
+    @property
+    def source(self) -> str:
+        """The lines that declare it; empty where they are not at hand."""
+        function = getattr(self.formulation, "function", None)
+        try:
+            return textwrap.dedent(getsource(function)) if function else ""
+        except (OSError, TypeError):  # typed into an interpreter, or of a library
+            return ""
+
     def __str__(self) -> str:
         name = f"{self.formulation!r}, M = {self.M}"
-        return "\n  ".join([name, *self._lines()])
+        return "\n  ".join([name, *(f"{fact}: {said}" for fact, said in self.facts())])
 
-    def _lines(self) -> Iterator[str]:
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What is known, as pairs of a name and a sentence.
+
+        Yields
+        ------
+        tuple of str
+        """
         if not self.convex:
-            yield f"not known to be convex: {self.why_not_convex}"
+            yield "not known to be convex", self.why_not_convex
             return
-        yield f"convex (DCP), at sample points {self.kind}"
+        yield "convex (DCP)", f"at sample points {self.kind}"
         if self.violation:
-            yield f"not increasing: {self.violation}"
+            yield "not increasing", self.violation
             return
-        yield "increasing at sample points"
-        kinks = [f"{s:.4g} in u_{m}" for m, s in self.kink.items() if s > 0]
-        all_zero = "; w = 0 is optimal for small C" * (len(kinks) == self.M)
-        yield f"kink at 0: {', '.join(kinks) or 'none found'}{all_zero}"
-        yield f"kernels can be dropped: {self.drop or 'not seen at sample points'}"
+        yield "increasing", "at sample points"
+        if self.known:
+            yield "known as", self.known
+        yield from self._sparsity()
+        for case, said in self.limits.items():
+            yield f"limit {case}", said
         word = "Ω°" if self.norm or self.squared else "Ω*"
-        yield "; ".join(f"{word}({v}) = {x:.6g}" for v, x in self.dual.items())
+        values = "; ".join(f"{word}({v}) = {x:.6g}" for v, x in self.dual.items())
+        yield "dual norm" if word == "Ω°" else "conjugate", values
         largest = 1.001 * self.curvature + MIN_CURVATURE  # derived values are inexact
         modulus = "0" if self.norm else f"at most {largest:.3g}"
-        yield f"modulus of strong convexity: {modulus}"
+        yield "modulus of strong convexity", modulus
         if self.C_zero is not None:
-            yield f"all weights are zero up to C = {np.max(self.C_zero):.6g}"
-        yield f"closed forms: {', '.join(self.closed) or 'none'}"
-        yield f"derived numerically: {', '.join(self.derived) or 'none'}"
-        yield f"solvers (hinge or logistic loss): {', '.join(self.solvers)}"
+            yield "all weights are zero up to C", f"{np.max(self.C_zero):.6g}"
+        yield "closed forms", ", ".join(self.closed) or "none"
+        yield "derived numerically", ", ".join(self.derived) or "none"
+        yield "solvers (hinge or logistic loss)", ", ".join(self.solvers)
+
+    def _sparsity(self) -> Iterator[tuple[str, str]]:
+        kinks = [f"{s:.4g} in u_{m}" for m, s in self.kink.items() if s > 0]
+        all_zero = "; w = 0 is optimal for small C" * (len(kinks) == self.M)
+        yield "kink at 0", f"{', '.join(kinks) or 'none found'}{all_zero}"
+        if self.support:
+            yield "can vanish, proved", self.support
+        seen = str(self.drop or "not seen at sample points")
+        yield "kernels can be dropped", seen
 
 
 def inspect(
@@ -259,6 +325,7 @@ def inspect(
         formulation.epigraph(M).cones  # noqa: B018
     except (ValueError, DerivationError) as error:
         return Inspection(formulation, M, str(error))
+    formulation = formulation.bound(M)
     degree, violation = _degree(formulation, M), _violation(formulation, M)
     if violation:
         return Inspection(formulation, M, degree=degree, violation=violation)
@@ -272,7 +339,20 @@ def inspect(
         curvature=_curvature(formulation, M, degree),
         solvers=_solvers(formulation, M),
         C_zero=problem and C_zero(problem.with_(formulation=formulation)),
+        known=_known(formulation, M),
+        support=support(formulation, M),
+        limits=limits(formulation, M, degree),
     )
+
+
+def _known(formulation: Formulation, M: int) -> str:
+    """The twin of a declaration, in words."""
+    twin = formulation.twin(M) if isinstance(formulation, Declared) else None
+    if twin is None:
+        return ""
+    same = twin.exact if twin.form is None else twin.form.exact
+    rounded = "" if same else ", up to rounded constants"
+    return f"{twin.words}{rounded}"
 
 
 def check_formulation(
@@ -309,7 +389,8 @@ def check_formulation(
     """
     if not isinstance(formulation, Formulation):
         raise ValueError(f"check_formulation takes a formulation, got {formulation!r}")
-    return check_closed_forms(formulation, _count(formulation, M))
+    M = _count(formulation, M)
+    return check_closed_forms(formulation.bound(M), M)
 
 
 def _count(formulation: Formulation, M: Any) -> int:

@@ -49,7 +49,13 @@ RANK = {
 # Imports inside functions: packages that are slow to load and not always needed, …
 SLOW = {
     *("clarabel", "cvxpy", "matplotlib", "pandas", "rich", "sklearn", "sympy"),
-    *("PEPit", "distributed", "joblib", "scipy"),  # scipy.optimize: 0.15 s
+    *(
+        "PEPit",
+        "cloudpickle",
+        "distributed",
+        "joblib",
+        "scipy",
+    ),  # scipy.optimize: 0.15 s
 }
 # … and modules of our own, with the reason.
 LATE = {

@@ -22,6 +22,9 @@ PLUG_INS = {  # rooms in which every other file registers something
     "solvers": {"base", "start"},
     "formulations": {
         *("base", "declared", "gallery", "mixed_prox", "norms", "restricted", "text"),
+        "groupings",
+        # the terms that declarations are recognized in
+        *("recognized", "norm_terms", "ordered", "rescaled", "sums"),
     },
     "formulations.losses": {
         *("base", "class_terms", "declared", "domains", "face"),

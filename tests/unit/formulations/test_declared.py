@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
+import types
 
 import cvxpy as cp
 import numpy as np
@@ -96,9 +100,19 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
         (lambda u: -cp.sum(u), "must increase"),
         (lambda u: u, r"shape \(6,\); it must be one number"),
         (lambda u: None, "returned NoneType"),
-        (lambda u: np.sum(u), "cp.sum and not np.sum"),
+        (lambda u: np.sum(u), r"np.sum is of NumPy.* CVXPY's functions, cp.sum$"),
+        (lambda u: np.linalg.norm(np.ones(6) + u), "functions, cp.norm$"),
+        (lambda u: abs(u), "cp.sum and not np.sum"),
+        (lambda u: cp.sum(u) * np.inf, "give finite constants and parameters"),
+        (lambda u: -cp.sum(cp.log(u)), "infinite at u = 0.*@mklopt.variational"),
+        (lambda u: (cp.sum(u), [u >= 1]), "infinite at u = 0"),
+        (lambda u: cp.sum(u[:2]) * u[2], "is neither convex nor concave"),
+        (lambda u: (cp.sum(u), [cp.sqrt(u) <= 1]), "its constraint .* is not convex"),
         (lambda u: cp.sum(u) + u[7], r"shape \(6,\) \(IndexError"),
-        (lambda u: cp.sum(cp.sqrt(u)), "not a convex CVXPY expression"),
+        (
+            lambda u: cp.sum(cp.sqrt(u)),
+            r"not a convex .*: its part .* is concave; write",
+        ),
         (lambda u: cp.sum(cp.Variable(6, boolean=True)) + cp.sum(u), "integer"),
     ],
 )
@@ -159,7 +173,7 @@ def compilations(monkeypatch):
 
 def test_another_C_compiles_and_checks_nothing_again(compilations):
     scale = 1.0
-    mine = formulation(lambda u: scale * cp.sum(u) + cp.norm(u))
+    mine = formulation(lambda u: scale * cp.sum(u) + cp.sum(cp.exp(u)))
     problem = Problem(GRAMS, Y, formulation=mine)
     before, checked = len(compilations), declared._check_increase.cache_info().misses
     epigraph = mine.epigraph(6)
@@ -172,7 +186,7 @@ def test_another_C_compiles_and_checks_nothing_again(compilations):
 
 def test_problems_with_other_formulations_evict_nothing(compilations):
     scales = (1.0, 2.0)
-    one, two = (formulation(lambda u, a=a: a * cp.sum(u) + cp.max(u)) for a in scales)
+    one, two = (formulation(lambda u, a=a: a * cp.sum(cp.exp(u))) for a in scales)
     problems = [Problem(GRAMS, Y, formulation=each) for each in (one, two)]
     kept = one.epigraph(6), two.epigraph(6)
     for problem in problems:
@@ -351,3 +365,103 @@ def test_a_parameter_without_a_default_has_to_be_given():
     with pytest.raises(ValueError, match=r"needs prior; write weighted\(prior=…\)"):
         Problem(GRAMS, Y, formulation=weighted)
     assert weighted(prior=[1.0, 2.0]).value(np.ones(2)) == pytest.approx(3)
+
+
+# ---- numbers that vary are not compiled again ----------------------------------------
+
+
+@formulation
+def exponential(u, lam=0.5, start=1.0):
+    return cp.sum(u) + lam * cp.sum(cp.exp(u)) + 0.1 * start * cp.norm(u[:2])
+
+
+@formulation
+def branching(u, lam=0.5):
+    if lam > 1:
+        return lam * cp.sum(cp.exp(u)) + cp.sum(u)
+    return lam * cp.sum(cp.exp(u))
+
+
+@formulation
+def truthful(u, lam=0.5, k=2):
+    """CVXPY parameters are always true; numbers are not."""
+    return cp.sum(cp.exp(u)) + (5.0 if lam else 1.0) * cp.sum(u[: int(k)])
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """Counts how often a problem of CVXPY is built."""
+    count = []
+    build = Epigraph.build
+
+    def counted(self, *arguments):
+        count.append(self.what)
+        return build(self, *arguments)
+
+    monkeypatch.setattr(Epigraph, "build", counted)
+    return count
+
+
+def test_other_numbers_compile_nothing_again(builds):
+    v = np.array([3.0, 2.0, 1.5])
+    for lam, start in ((0.2, 1.0), (0.4, 1.0), (0.4, 3.0), (2.0, 0.5)):
+        mine = exponential(lam=lam, start=start)
+        alone = stripped(mine)  # compiles for itself
+        known = len(builds)
+        found = mine.conjugate(v)
+        once = len(builds) - known
+        assert found == pytest.approx(alone.conjugate(v), rel=1e-6)
+        assert once == (lam == 0.2)
+
+
+@pytest.mark.parametrize("mine", [branching, truthful])
+def test_functions_that_need_numbers_get_them(mine):
+    v = np.array([3.0, 6.0, 1.5])
+    for lam in (0.5, 0.0, 2.0, 0.5, 3.0):
+        one = mine(lam=lam)
+        direct = formulation(lambda u, one=one: one.function(u, **one.get_params()))
+        assert one.conjugate(v) == pytest.approx(direct.conjugate(v), rel=1e-6)
+        assert one.value(v) == pytest.approx(direct.value(v), rel=1e-9)
+
+
+SCRIPT = """
+import pickle, sys
+import cvxpy as cp
+import numpy as np
+import mklopt
+
+scale = 2.0
+
+@mklopt.formulation
+def mine(u, lam=0.5):
+    return lam * scale * cp.sum(u)
+
+if len(sys.argv) > 2:
+    kept = pickle.dumps([mine(lam=3.0), mklopt.formulation(lambda u: cp.norm(u))])
+    open(sys.argv[1], "wb").write(kept)
+    assert pickle.loads(pickle.dumps(mine(lam=3.0))) == mine(lam=3.0)
+"""
+
+
+def test_functions_of_scripts_and_lambdas_are_pickled_by_value(tmp_path):
+    script, kept = tmp_path / "script.py", tmp_path / "kept"
+    script.write_text(SCRIPT)
+    here = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(script), str(kept), "write"]
+    subprocess.run(command, check=True, env=here)
+    one, two = pickle.loads(kept.read_bytes())
+    assert one.value(np.ones(2)) == pytest.approx(12) and one.get_params() == {"lam": 3}
+    assert one(lam=1.0).value(np.ones(2)) == pytest.approx(4)
+    assert two.value(np.array([3.0, 4.0])) == pytest.approx(5)
+
+
+def test_a_script_is_no_library_in_worker_processes(monkeypatch):
+    """A worker of joblib runs a file of a library as its __main__."""
+
+    def inside(u, lam=1.0):
+        return lam * cp.sum(u)
+
+    inside.__module__, inside.__qualname__ = "__main__", "inside"
+    main = types.SimpleNamespace(__file__="/lib/site-packages/joblib/worker.py")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert formulation(inside)(lam=2.0).get_params() == {"lam": 2.0}

@@ -149,7 +149,9 @@ def test_owl_without_closed_forms_is_owl(size):
 
 
 def test_errors_speak_of_u_and_not_of_what_stands_for_it():
-    with pytest.raises(ValueError, match=r"\(DCP\): PowerApprox\(Sum\(u, .*0\.5\)"):
+    with pytest.raises(
+        ValueError, match=r"\(DCP\): its part PowerApprox\(Sum\(u, .*0\.5\)"
+    ):
         Epigraph(lambda u: cp.sqrt(cp.sum(u)), (M,), nonneg=True).total  # noqa: B018
 
 

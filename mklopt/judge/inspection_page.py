@@ -1,0 +1,55 @@
+"""What `inspect` found, as one page of HTML: a table, and the unit ball."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .inspection import Inspection
+
+STYLE = """
+body { font: 15px/1.5 sans-serif; max-width: 50em; margin: 2em auto; color: #222; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: 0.35em 0.8em 0.35em 0; }
+tr { border-top: 1px solid #ddd; } th { white-space: nowrap; font-weight: 600; }
+pre { background: #f6f6f6; padding: 0.8em; overflow-x: auto; }
+img { max-width: 100%; }
+"""
+
+
+def table(found: Inspection) -> str:
+    """The facts as a table."""
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(said)}</td></tr>"
+        for name, said in found.facts()
+    )
+    return f"<table>{rows}</table>"
+
+
+def page(found: Inspection) -> str:
+    """One page that needs no other file."""
+    title = escape(f"{found.formulation!r}, M = {found.M}")
+    source = f"<h2>Declaration</h2><pre>{escape(found.source)}</pre>" * bool(
+        found.source
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{STYLE}</style><h1>{title}</h1>{table(found)}{_picture(found)}{source}"
+        "</html>"
+    )
+
+
+def _picture(found: Inspection) -> str:
+    """The unit ball, where it can be drawn."""
+    if not found.increasing or found.M not in (2, 3):
+        return ""
+    import matplotlib.pyplot as plt
+
+    figure, content = found.draw(), io.BytesIO()
+    figure.savefig(content, format="png", dpi=120, bbox_inches="tight")
+    plt.close(figure)
+    text = base64.b64encode(content.getvalue()).decode()
+    return f'<h2>Unit ball</h2><img alt="unit ball" src="data:image/png;base64,{text}">'
