@@ -25,7 +25,7 @@ _HOME = {  # public names, and the module that each lives in
     "Result": "run.result",
     "StructuredProblem": "structured.problem",
     "Trace": "run.trace",
-    "certify": "certificates.certificate",
+    "certify": "tasks.certify",
     "certify_exact": "tasks.certify_exact",
     "check_formulation": "judge.inspection",
     "check_solver": "judge.exam.exam",

@@ -18,10 +18,9 @@ from ...formulations.derive.epigraph import DerivationError
 from ...formulations.fixed_weights import FixedWeights
 from ...formulations.losses.domains import Box
 from ...problem import Problem
-from ...reference import at_weights
 from ...reference.graded_problems import reference_of
 from ...run.loop import solve
-from ...solvers.machines import svm
+from ...run.svm_at_weights import dual_at_weights
 from .answer import Answer, Candidate
 
 Array = np.ndarray
@@ -88,15 +87,9 @@ def svm_dual(problem: Problem, weights: Array | None) -> Array | None:
     """α of the SVM at these weights, as exact as it can be; None: none was found."""
     if weights is None or not np.all(np.isfinite(weights) & (weights >= 0)):
         return None
-    if not np.any(weights):
-        return np.zeros(problem.shape)
     try:
-        if problem.loss.quadratic(problem.y, problem.costs) is None:
-            return at_weights(problem, weights, solver="CLARABEL").dual
-        K, zero = problem.grams.combine(weights), np.zeros(problem.shape)
-        tol = 1e-13 * float(problem.costs @ problem.loss.value(zero, problem.y))
-        return problem.feasible(svm.solve(problem, K, tol=tol).alpha)
-    except (ValueError, ArithmeticError):
+        return dual_at_weights(problem, weights)
+    except NOT_CERTIFIED:
         return None
 
 

@@ -64,7 +64,7 @@ def test_of_iterates_the_best_the_last_and_the_weights_before_are_kept():
             yield Iterate(state, (1 + 0.1 * k) * weights)
 
     def gap(iterate: Any) -> float:
-        return certify(PROBLEM, iterate.dual, iterate.weights).relative_gap
+        return certify(PROBLEM, dual=iterate.dual, weights=iterate.weights).relative_gap
 
     weights, dual = right(PROBLEM)
     answer = attempt(wanders)
