@@ -365,7 +365,7 @@ def _certified(
 
 
 def feature_shape(problem: Problem) -> tuple[int, ...]:
-    """(R,) or (R, k): the shape of all feature weights, for kernels given as factors."""
+    """The shape of all feature weights, (R,) or (R, k), of kernels given as factors."""
     if problem.grams.storage != "factors":
         raise ValueError(
             "features= and w= are for kernels that are given as factors; for others "

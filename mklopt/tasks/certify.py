@@ -38,10 +38,12 @@ from ..certificates.certificate import (
 from ..certificates.certificate import certify as certify_pair
 from ..formulations import Formulation
 from ..formulations.derive.epigraph import DerivationError
+from ..formulations.fixed_weights import FixedWeights
 from ..grams.stack import GramStack
 from ..problem import Problem
 from ..run.loop import solve
-from ..run.svm_at_weights import dual_at_weights
+from ..solvers.machines.at_weights import dual_at_weights
+from ..solvers.machines.factory import dual_machine
 
 Array = np.ndarray
 BY_POSITION = ("dual", "weights")  # the order of version 0.1
@@ -239,8 +241,16 @@ def _with_best_dual(
 
 
 def _duals(problem: Problem, point: Point) -> Iterator[Array]:
-    yield dual_at_weights(problem, point.theta)
+    yield svm_dual(problem, point.theta)
     yield from point.duals
+
+
+def svm_dual(problem: Problem, weights: Array) -> Array:
+    """α of the SVM at these weights; losses without an inner solver take the loop."""
+    if dual_machine(problem) or problem.loss.twice_differentiable:
+        return dual_at_weights(problem, weights)
+    fixed = problem.with_(formulation=FixedWeights(weights))
+    return solve(fixed, tol=TOLERANCE, time_limit=MAX_SECONDS).dual
 
 
 # ---- primal points -------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ...formulations.losses.domains import Box
 from ...problem import Problem
 from ...reference.graded_problems import reference_of
 from ...run.loop import solve
-from ...run.svm_at_weights import dual_at_weights
+from ...tasks import certify as completing
 from .answer import Answer, Candidate
 
 Array = np.ndarray
@@ -88,7 +88,7 @@ def svm_dual(problem: Problem, weights: Array | None) -> Array | None:
     if weights is None or not np.all(np.isfinite(weights) & (weights >= 0)):
         return None
     try:
-        return dual_at_weights(problem, weights)
+        return completing.svm_dual(problem, weights)
     except NOT_CERTIFIED:
         return None
 

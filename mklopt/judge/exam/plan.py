@@ -25,6 +25,7 @@ from ...formulations.lp_norm import LpNorm
 from ...formulations.text import known_kind, read_formulation
 from ...problem import Problem, loss_from
 from ...reference.graded_problems import GRADED, GRADES, Graded
+from ...run.own_solver import name_of
 from ...solvers import Solver
 from ...util.tables import shown
 from .fresh import (
@@ -37,7 +38,6 @@ from .fresh import (
     varied,
     with_other_kernels,
 )
-from .trial import name_of
 
 DEFAULT_TOL = 1e-6
 FRESH = "fresh"  # the grade of the problems that are drawn

@@ -9,7 +9,7 @@ from mklopt import certify, kernels
 from mklopt.formulations import LpNorm
 from mklopt.formulations.fixed_weights import FixedWeights
 from mklopt.problem import Problem
-from mklopt.run.svm_at_weights import dual_at_weights
+from mklopt.solvers.machines.at_weights import dual_at_weights
 
 THETA = np.array([0.3, 0.0, 0.5])
 
