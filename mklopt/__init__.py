@@ -29,6 +29,7 @@ _HOME = {  # public names, and the module that each lives in
     "certify_exact": "tasks.certify_exact",
     "check_formulation": "judge.inspection",
     "check_solver": "judge.exam.exam",
+    "diagnose": "judge.exam.one_point",
     "estimate": "tasks.estimate",
     "formulation": "formulations",
     "inspect": "judge.inspection",

@@ -44,7 +44,9 @@ class SquaredHinge(Loss):
     def prox(self, f: Array, y: Array, step: Array | float) -> Array:
         """A margin below 1 moves to (m + step)/(1 + step)."""
         margin = y * f
-        return y * np.where(margin < 1, (margin + step) / (1 + np.asarray(step)), margin)
+        return y * np.where(
+            margin < 1, (margin + step) / (1 + np.asarray(step)), margin
+        )
 
     def quadratic(self, y: Array, C: Array) -> Quadratic:
         """−y α + α²/(2C) for y α ≥ 0."""

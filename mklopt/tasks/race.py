@@ -28,7 +28,7 @@ import numpy as np
 from ..problem import Problem
 from ..reference import solve as exact
 from ..run.loop import solve
-from ..run.own_solver import REFUSED, name_of, solver_for
+from ..run.own_solver import REFUSED, BadAnswer, name_of, solver_for
 from ..run.result import Result
 from ..run.trace import COLUMNS
 from ..solvers import Solver, Unsupported
@@ -360,8 +360,9 @@ def _methods(solvers: Any) -> dict[str, Any]:
 
 
 def _is_refusal(given: Any, error: Exception) -> bool:
-    """Whether a solver says that it does not take a problem, and is no wrong name."""
-    return isinstance(error, Unsupported) or not isinstance(given, str) or ":" in given
+    """Whether a solver says that it does not take a problem, and nothing is wrong."""
+    own = not isinstance(given, str) or ":" in given
+    return isinstance(error, Unsupported) or own and not isinstance(error, BadAnswer)
 
 
 def _alone(problem: Problem) -> Problem:

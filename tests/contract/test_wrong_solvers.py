@@ -197,9 +197,7 @@ TWENTY = {
     "a kernel is lost": Mistake(without_a_kernel, "kernel ignored"),
 }
 MORE = {
-    "centred": Mistake(
-        with_kernels(centred), "kernels normalized", "centred", NO_BIAS
-    ),
+    "centred": Mistake(with_kernels(centred), "kernels normalized", "centred", NO_BIAS),
     "least squares": Mistake(
         lambda p: solved(p, loss="squared"), "other loss", "squared()"
     ),
@@ -213,9 +211,7 @@ MORE = {
 def diagnosed(name: str) -> Any:
     mistake = (TWENTY | MORE)[name]
     weights, dual = mistake.solver(mistake.problem)
-    return mklopt.diagnose(
-        mistake.problem, weights=weights, dual=dual, tol=mistake.tol
-    )
+    return mklopt.diagnose(mistake.problem, weights=weights, dual=dual, tol=mistake.tol)
 
 
 def found(name: str) -> bool:

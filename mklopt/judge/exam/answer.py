@@ -28,6 +28,7 @@ class Candidate:
     dual: Array | None
     weights: Array | None = None
     coefficients: Array | None = None
+    bias: Any = None  # b, where it was given; otherwise the best one is taken
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,14 +62,11 @@ def _outside(problem: Problem, dual: Array, out: Array) -> str:
 
 def certified(problem: Problem, given: Candidate) -> Certificate:
     """The certificate of a candidate; one of NOT_CERTIFIED where there is none."""
-    dual = given.dual
-    if dual is None:
-        dual = svm_dual(problem, given.weights)
-    if dual is None:
-        raise ValueError("the SVM at these weights cannot be solved")
-    if given.coefficients is not None:
-        return certify(problem, dual, coefficients=given.coefficients)
-    return certify(problem, dual, given.weights)
+    point: Any = {"weights": given.weights, "coefficients": given.coefficients}
+    b = given.bias if problem.bias else None
+    if given.dual is None:
+        return completing.certify(problem, **point, b=b)
+    return certify(problem, given.dual, **point, bias=b)
 
 
 def error_of(problem: Problem, given: Candidate) -> float:
@@ -176,7 +173,9 @@ class Case:
         """The error with the weights that α asks for; ∞ where α does not tell them."""
         if "smooth_dual" not in problem.formulation.traits:
             return math.inf
-        theta = problem.formulation.dual_weights(self.v)
+        same = problem.grams is self.problem.grams
+        v = self.v if same else problem.grams.norms(self.dual)
+        theta = problem.formulation.dual_weights(v)
         own = np.where(np.isfinite(theta), theta, 0.0)
         return error_of(problem, Candidate(self.dual, own))
 
@@ -184,6 +183,12 @@ class Case:
         """The error of α for the SVM at these weights, the weights being fixed."""
         fixed = self.problem.with_(formulation=FixedWeights(np.maximum(weights, 0.0)))
         return error_of(fixed, Candidate(dual, weights))
+
+    def svm_value(self, weights: Array) -> float:
+        """J(θ): the value of the SVM at fixed weights θ."""
+        weights = np.where(np.isfinite(weights) & (weights > 0), weights, 0.0)
+        fixed = self.problem.with_(formulation=FixedWeights(weights))
+        return completing.certify(fixed, weights=weights).primal
 
     def under(self, **changes: Any) -> float:
         """The error of the candidate for the problem with some parts exchanged.

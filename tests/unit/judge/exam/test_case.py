@@ -50,7 +50,7 @@ def test_the_error_is_the_gap_or_the_square_of_the_distance():
     assert found == pytest.approx(0.09, rel=1e-3)  # clipped it would be certified
     assert error_of(PROBLEM, Candidate(dual, -weights)) == np.inf
     assert error_of(PROBLEM, Candidate(None, -weights)) == np.inf
-    with pytest.raises(ValueError, match="the SVM at these weights cannot be solved"):
+    with pytest.raises(ValueError, match="kernel weights are ≥ 0"):
         certified(PROBLEM, Candidate(None, -weights))
 
 

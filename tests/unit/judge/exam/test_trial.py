@@ -15,13 +15,11 @@ from mklopt.judge.exam.plan import plan
 from mklopt.judge.exam.trial import (
     INPUTS,
     answered,
-    callable_with_a_problem,
     hashes,
-    imported,
-    name_of,
     statement,
 )
 from mklopt.reference.graded_problems import reference_of
+from mklopt.run.own_solver import callable_with_a_problem, imported, name_of
 from mklopt.solvers import Iterate, solvers
 
 QUESTION = plan(lambda p: None, grades=["edge"]).questions[1]
