@@ -301,7 +301,7 @@ def race(
     >>> found = mklopt.race(problem, ["analytic", "spg", "auto"])  # doctest: +SKIP
     >>> found.save("figures/race")                                 # doctest: +SKIP
     """
-    named = _named(problems)
+    named = named_problems(problems, "race")
     methods = _methods(solvers)
     seeds = check_list(seeds, "seeds", "a list of whole numbers")
     if reference is not None:
@@ -331,7 +331,8 @@ def race(
     return Race(runs, intervals, tol, left_out)
 
 
-def _named(problems: Any) -> dict[str, Problem]:
+def named_problems(problems: Any, who: str) -> dict[str, Problem]:
+    """One problem, a list or a dict of them, by name; ValueError for anything else."""
     if isinstance(problems, Problem):
         return {"problem": problems}
     expected = "a Problem, a list of them, or a dict by name"
@@ -341,7 +342,7 @@ def _named(problems: Any) -> dict[str, Problem]:
         given = check_list(problems, "problems", expected)
         found = {f"problem {i}": problem for i, problem in enumerate(given)}
     if not found or not all(isinstance(p, Problem) for p in found.values()):
-        raise ValueError(f"race takes {expected}")
+        raise ValueError(f"{who} takes {expected}")
     return found
 
 
@@ -362,7 +363,7 @@ def _methods(solvers: Any) -> dict[str, Any]:
 def _is_refusal(given: Any, error: Exception) -> bool:
     """Whether a solver says that it does not take a problem, and nothing is wrong."""
     own = not isinstance(given, str) or ":" in given
-    return isinstance(error, Unsupported) or own and not isinstance(error, BadAnswer)
+    return isinstance(error, Unsupported) or (own and not isinstance(error, BadAnswer))
 
 
 def _alone(problem: Problem) -> Problem:

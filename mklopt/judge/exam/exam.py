@@ -21,22 +21,26 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from html import escape
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from ...formulations import formulations, losses_by_name
-from ...reference.graded_problems import reference_of
+from ...problem import Problem
+from ...reference.graded_problems import GRADES, reference_of
 from ...util.tables import mark, plain_table
-from .answer import Answer
+from .answer import PARTS, Answer
 from .case import NOT_CERTIFIED, Case, certified, infeasibility
 from .diagnosis import diagnose
 from .fresh import facts
 from .pattern import pattern
-from .plan import DEFAULT_TOL, FRESH, Question, plan
+from .plan import DEFAULT_TOL, FRESH, OWN, Question, plan
 from .sandbox import Trials
 from .target import find_solver
 from .trial import INPUTS, hashes
@@ -83,6 +87,10 @@ class ProblemResult:
         How the kernels are stored: packed, full, factors; and float32, where it is.
     bias : bool
         Whether the problem has a bias.
+    asked : Problem or None
+        The problem itself.
+    point : dict
+        What was returned: `mklopt.diagnose(row.asked, **row.point)` looks at it again.
     """
 
     grade: str
@@ -106,6 +114,18 @@ class ProblemResult:
     C: float = math.nan
     storage: str = ""
     bias: bool = True
+    asked: Problem | None = field(default=None, repr=False, compare=False)
+    point: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def values(self) -> dict[str, Any]:
+        """All but the problem and the point, which are no numbers and no words.
+
+        Returns
+        -------
+        dict
+        """
+        names = [f.name for f in fields(self) if f.name not in ("asked", "point")]
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,15 +198,19 @@ class SolverReport:
             say(f"{kind} ({count}): {names}\n    {_most_common(rows)}")
         if found := pattern(self.rows):
             say(found)
-        say(_asked(self.rows))
+        if any(row.grade != OWN for row in self.rows):
+            say(_asked(self.rows))
         if self.left_out:
             some = "; ".join(self.left_out[:MAX_SHOWN])
             more = len(self.left_out) - MAX_SHOWN
             say(f"not asked: {some}" + (f"; and {more} more" if more > 0 else ""))
         if self.seed is not None:
             say(f"fresh problems were drawn with seed {self.seed}")
+        say(self._verdict())
+
+    def _verdict(self) -> str:
         verdict = "passed" if self.passed else f"FAILED, most likely: {self.kind}"
-        say(f"{self.solver}: {self._count()} problems certified: {verdict}")
+        return f"{self.solver}: {self._count()} problems certified: {verdict}"
 
     def to_frame(self) -> Any:
         """All results as a table.
@@ -198,7 +222,40 @@ class SolverReport:
         """
         import pandas as pd
 
-        return pd.DataFrame([asdict(row) for row in self.rows])
+        return pd.DataFrame([row.values() for row in self.rows])
+
+    def html(self, path: str | os.PathLike | None = None) -> str:
+        """The report as a page.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            HTML that needs no other file.
+        """
+        page = f"<!doctype html><meta charset='utf-8'>{self._repr_html_()}"
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def _repr_html_(self) -> str:
+        names = ("grade", "problem", "formulation", "loss", "passed", "gap", "seconds")
+        shown = {**dict.fromkeys(names, str), "gap": _short, "seconds": _short}
+        head = "".join(f"<th>{name}</th>" for name in (*names, "diagnosis"))
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td>{escape(show(getattr(row, name)))}</td>"
+                for name, show in shown.items()
+            )
+            + f"<td>{escape(row.diagnosis)}</td></tr>"
+            for row in self.rows
+        )
+        return f"<p>{escape(self._verdict())}</p><table><tr>{head}</tr>{rows}</table>"
 
     def to_json(self) -> str:
         """Everything as JSON.
@@ -208,12 +265,18 @@ class SolverReport:
         str
             What is not a finite number is null.
         """
-        found = {"passed": self.passed, "diagnosis": self.diagnosis, **asdict(self)}
+        found: dict[str, Any] = {"passed": self.passed, "diagnosis": self.diagnosis}
+        found |= {f.name: getattr(self, f.name) for f in fields(self)}
+        found["rows"] = [row.values() for row in self.rows]
         for row in found["rows"]:
             for name, value in row.items():
                 if isinstance(value, float) and not math.isfinite(value):
                     row[name] = None
         return json.dumps(found, ensure_ascii=False, indent=1)
+
+
+def _short(number: float) -> str:
+    return f"{number:.2g}"
 
 
 def _most_common(rows: list[ProblemResult]) -> str:
@@ -255,7 +318,8 @@ def _tables(rows: Sequence[ProblemResult]) -> Iterator[Any]:
             for row in some:
                 values = (row.gap, row.above, row.below, row.infeasible)
                 cells = (*(f"{x:.1e}" for x in values), f"{row.seconds:.1f}")
-                what = f", {row.loss}, {row.formulation}" if grade == FRESH else ""
+                other = grade in (FRESH, OWN)
+                what = f", {row.loss}, {row.formulation}" if other else ""
                 name = escape(f"  {row.problem}{what}")
                 found.add_row(mark(row.passed), name, *cells)
         yield found
@@ -265,6 +329,8 @@ def _title(row: ProblemResult) -> str:
     about = "certified gap, primal above and dual below f*"
     if row.grade == FRESH:
         return f"fresh problems: {about}"
+    if row.grade == OWN:
+        return f"own problems: {about}"
     return f"{row.loss}, {row.formulation}: {about}"
 
 
@@ -293,6 +359,10 @@ def check_solver(
     **asked
         Which problems:
 
+        problems : Problem, list or dict of Problem
+            Own problems, in place of graded and fresh ones. Those with a formulation,
+            loss or bias that the solver does not claim are left out, and so are those
+            that it refuses, if it claims nothing.
         formulations, losses : list
             What it should solve: instances, names, "LpNorm(p=1.5)", or functions of
             M. A name without parameters stands for several. By default what its
@@ -396,6 +466,14 @@ def _diagnosed(
     return rows
 
 
+def _point(answer: Answer) -> dict[str, Any]:
+    """What came back, by the names that `mklopt.diagnose` takes."""
+    if answer.given is None:
+        return {}
+    parts = {name: getattr(answer.given, name) for name in PARTS}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
 def judge_answer(
     question: Question, answer: Answer
 ) -> tuple[ProblemResult, Case | None]:
@@ -405,7 +483,8 @@ def judge_answer(
     row = ProblemResult(
         question.grade, question.name, question.formulation, question.loss, tol, False,
         ended=answer.ended, seconds=answer.seconds, kind=answer.ended,
-        diagnosis=f"{answer.ended}: {answer.words}", **facts(problem),
+        diagnosis=f"{answer.ended}: {answer.words}", **facts(problem), asked=problem,
+        point=_point(answer),
     )  # fmt: skip
     if answer.given is None or answer.last is None or answer.made is None:
         return row, None
@@ -424,7 +503,7 @@ def judge_answer(
         above=found.relative_gap,
         below=found.relative_gap,
     )
-    if question.grade != FRESH:
+    if question.grade in GRADES:
         known = reference_of(problem)
         above = max(found.primal - known.lower, 0.0) / abs(known.upper)
         below = max(known.upper - found.dual, 0.0) / abs(known.upper)
