@@ -32,8 +32,8 @@ import numpy as np
 
 from ..util.arrays import real_array
 from ..util.checks import byte_count, check_list, check_whole
+from ..util.counted import counted
 from . import norms
-from .counted import counted
 from .disk import DiskStore
 from .disk_format import Path
 from .disk_writer import Matrices, Parts, write_kernels
@@ -734,8 +734,8 @@ class GramStack(StackNorms, StackSums):
     def dense(self) -> Array:
         """All kernels as an (M, n, n) array, read-only, that counts what is read of it.
 
-        Each NumPy operation on it counts as passes (counted.py); np.asarray(K) is a
-        plain array that does not. In full storage of float64 it is the memory of the
+        Each NumPy operation on it counts as passes (util/counted.py); a plain array
+        np.asarray(K) does not. In full storage of float64 it is the memory of the
         stack itself, otherwise a copy.
         """
         size = self.M * self.n**2

@@ -16,7 +16,7 @@ import pytest
 import mklopt
 from mklopt import GramStack, Problem, kernels
 from mklopt.formulations import LpNorm
-from mklopt.formulations.losses.squared_hinge import SquaredHinge
+from mklopt.formulations.losses.margin import SquaredHinge
 from mklopt.solvers.machines.at_weights import dual_at_weights
 
 RNG = np.random.default_rng(11)

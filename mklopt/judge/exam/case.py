@@ -167,7 +167,8 @@ class Case:
     @cached_property
     def solved_again(self) -> float:
         """The error with α of the SVM at these weights."""
-        return error_of(self.problem, Candidate(None, self.weights))
+        again = Candidate(None, self.weights, bias=self.given.bias)
+        return error_of(self.problem, again)
 
     def with_own_weights(self, problem: Problem) -> float:
         """The error with the weights that α asks for; ∞ where α does not tell them."""
@@ -177,7 +178,7 @@ class Case:
         v = self.v if same else problem.grams.norms(self.dual)
         theta = problem.formulation.dual_weights(v)
         own = np.where(np.isfinite(theta), theta, 0.0)
-        return error_of(problem, Candidate(self.dual, own))
+        return error_of(problem, Candidate(self.dual, own, bias=self.given.bias))
 
     def of_svm(self, dual: Array, weights: Array) -> float:
         """The error of α for the SVM at these weights, the weights being fixed."""

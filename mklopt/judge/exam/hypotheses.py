@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ...certificates.certificate import certify
+from ...certificates.certificate import primal_at
 from ...formulations import Formulation, Loss, losses_by_name
 from ...formulations.block_norm import BlockL1, BlockNorm
 from ...formulations.fixed_weights import FixedWeights
 from ...formulations.group_lasso import GroupLasso
 from ...formulations.ivanov import Tikhonov
+from ...formulations.losses.margin import SquaredHinge
 from ...formulations.losses.residual import Squared
-from ...formulations.losses.squared_hinge import SquaredHinge
 from ...formulations.lp_norm import LpNorm
 from ...formulations.norms import INF, block_exponent
 from ...grams.stack import GramStack
@@ -439,12 +439,15 @@ def scaled_weights(case: Case) -> Explanations:
 def _best_scale(case: Case) -> float:
     """The c for which θ/c makes the best primal point."""
 
-    def primal(log: float) -> float:
-        weights = case.weights * math.exp(-log)
-        return min(certify(case.problem, case.dual, weights).primal, 1e300)
-
     if case.given.dual is None or not np.all(case.weights >= 0):
         return 1.0
+    problem, alpha = case.problem, case.problem.feasible(case.dual)
+    f, u = problem.grams.product(case.weights, alpha), case.weights * case.v
+
+    def primal(log: float) -> float:
+        scale = math.exp(-log)
+        return min(primal_at(problem, scale * f, scale * u)[0], 1e300)
+
     found = minimize_scalar(primal, bounds=(-12.0, 12.0), method="bounded")
     return float(math.exp(found.x))
 
@@ -499,11 +502,9 @@ def wrong_bias(case: Case) -> Explanations:
     if b is None or not case.problem.bias:
         return
     words = "the bias has the wrong sign: f has −b in place of b"
-    reversed_ = case.after(bias=-np.asarray(b))
-    yield Explanation("bias wrong", words, reversed_)
-    if reversed_ > case.explained:
-        words = f"b = {b!r:.20} is not the best bias for w; with that it is certified"
-        yield Explanation("bias wrong", words, case.after(bias=None))
+    yield Explanation("bias wrong", words, case.after(bias=-np.asarray(b)))
+    words = f"b = {b!r:.20} is not the best bias for w; with that it is certified"
+    yield Explanation("bias wrong", words, case.after(bias=None))
 
 
 def permuted_weights(case: Case) -> Explanations:

@@ -34,6 +34,7 @@ from .diagnosis import decades, observed, ranked
 from .hypotheses import Explanation
 
 Array = np.ndarray
+MOST = 0.5  # of it: a change that leaves more does not explain the gap
 AT_LEAST = 0.1  # of the gap in powers of ten: what explains less is no cause
 MAX_SHOWN = 6  # causes in the table
 VAGUE = ("dual not optimal", "weights not optimal", "dual infeasible", "wrong weights")
@@ -53,7 +54,8 @@ class Cause:
     explains : float
         The share of the gap that it explains, in powers of ten, from 0 to 1.
     whole : bool
-        Whether it explains the whole gap.
+        Whether it explains the gap: what is left is a hundredth of it, or ten times the
+        tolerance, and at most half of the powers of ten.
     """
 
     kind: str
@@ -256,7 +258,9 @@ def _causes(case: Case) -> list[Cause]:
 
 
 def _cause(told: Explanation, case: Case) -> Cause:
-    whole = told.error <= case.explained and told.kind not in VAGUE
     total = math.log10(min(case.error, 10.0) / case.tol)
     share = 0.0 if math.isnan(told.error) else decades(told, case) / max(total, 0.1)
-    return Cause(told.kind, told.words, told.error, min(max(share, 0.0), 1.0), whole)
+    share = min(max(share, 0.0), 1.0)
+    enough = told.error <= case.explained and share >= MOST
+    whole = enough and told.kind not in VAGUE
+    return Cause(told.kind, told.words, told.error, share, whole)

@@ -1,4 +1,4 @@
-"""Own problems: what is not claimed is left out, and failures carry what they need."""
+"""The report, on own problems: what is not claimed is left out, failures carry all."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_failure_carries_its_problem_and_its_point():
     report = mklopt.check_solver(careless, problems={"mine": FIRST})
     (row,) = report.failures
     assert row.asked is FIRST and set(row.point) == {"dual", "weights"}
-    assert mklopt.diagnose(row.asked, **row.point).causes[0].kind == row.kind
+    assert mklopt.diagnose(row.asked, **row.point).causes[0].kind in row.kind
     assert list(report.to_frame()["kind"]) == [row.kind]
     assert "asked" not in report.to_frame() and '"mine"' in report.to_json()
 
