@@ -57,7 +57,7 @@ NOT_DERIVED = (ArithmeticError, ValueError, DerivationError)
 class Point(NamedTuple):
     """A primal candidate for the core, weights near it, and what was done."""
 
-    parts: dict[str, Array]  # weights, coefficients or features
+    parts: dict[str, Any]  # weights, coefficients or features
     theta: Array = np.zeros(0)
     words: str = ""
     duals: tuple[Array, ...] = ()
@@ -371,7 +371,7 @@ def _least_norm(
     K = grams.combine(weights) + float(weights @ grams.shift) * np.eye(grams.n)
     values, Q = np.linalg.eigh(K)
     fixed = None if b is None else 0.0  # what the second step may add to b
-    tried = []
+    tried: list[Any] = []
     for ridge in RIDGES * max(float(values[-1]), 1e-300):
         inverse = 1 / (np.maximum(values, 0.0) + ridge)
         c, bias = _solved(problem, Q, inverse, f, b)

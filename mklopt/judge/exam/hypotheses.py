@@ -487,7 +487,7 @@ def scaled_dual(case: Case) -> Explanations:
     if dual is None or not np.any(dual):
         return
     n = case.problem.grams.n
-    ways = {"C": C, "1/C": 1 / C, "n": n, "1/n": 1 / n, "2": 2.0, "1/2": 0.5,
+    ways: dict[str, Any] = {"C": C, "1/C": 1 / C, "n": n, "1/n": 1 / n, "2": 2.0, "1/2": 0.5,
             "n·C": n * C, "1/(n·C)": 1 / (n * C)}  # fmt: skip
     for name, factor in ways.items():
         if np.allclose(factor, 1.0):

@@ -229,13 +229,14 @@ def _candidate(found: Certificate, given: dict[str, Any]) -> Candidate:
     if weights is None and found.weights is None:
         B = found.coefficients if found.features is None else _expanded(found)
     weights = found.weights if weights is None and B is None else weights
-    arrays = (None if a is None else np.array(a, float) for a in (dual, weights, B))
-    return Candidate(*arrays, bias=given.get("b"))
+    dual, weights = (None if a is None else np.array(a, float) for a in (dual, weights))
+    return Candidate(dual, weights, B, given.get("b"))
 
 
 def _expanded(found: Certificate) -> Array:
     """Coefficients of feature weights: L_mᵀB_m = w_m."""
     factors = found.problem.grams.factors or []
+    assert found.features is not None
     parts = np.split(found.features, np.cumsum([L.shape[1] for L in factors])[:-1])
     return np.array([np.linalg.lstsq(L.T, w)[0] for L, w in zip(factors, parts)])
 

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from html import escape
@@ -215,7 +215,8 @@ class SolverReport:
 
     def _repr_html_(self) -> str:
         names = ("grade", "problem", "formulation", "loss", "passed", "gap", "seconds")
-        shown = {**dict.fromkeys(names, str), "gap": _short, "seconds": _short}
+        shown: dict[str, Callable[[Any], str]] = dict.fromkeys(names, str)
+        shown |= {"gap": _short, "seconds": _short}
         head = "".join(f"<th>{name}</th>" for name in (*names, "diagnosis"))
         rows = "".join(
             "<tr>"

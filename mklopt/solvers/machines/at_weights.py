@@ -23,8 +23,8 @@ def dual_at_weights(problem: Problem, weights: Array) -> Array:
     """
     if not np.any(weights):
         return np.zeros(problem.shape)
-    machine = machine_for(problem)
     zero = np.zeros(problem.shape)
+    machine = machine_for(problem, zero)
     worst = float(problem.costs @ problem.loss.value(zero, problem.y))
     machine.tol = TOLERANCE * worst
     return problem.feasible(machine.solve(weights))

@@ -23,7 +23,9 @@ def problem(loss: str) -> Problem:
     return Problem(grams, y, loss, LpNorm(p=2), C=2.0)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "multiclass_hinge"])
+@pytest.mark.parametrize(
+    "loss", ["hinge", "logistic", "squared", "multiclass_hinge", "multinomial"]
+)
 def test_it_solves_the_svm_at_these_weights(loss):
     given = problem(loss)
     fixed = given.with_(formulation=FixedWeights(THETA))
