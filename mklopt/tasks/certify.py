@@ -42,8 +42,7 @@ from ..formulations.fixed_weights import FixedWeights
 from ..grams.stack import GramStack
 from ..problem import Problem
 from ..run.loop import solve
-from ..solvers.machines.at_weights import dual_at_weights
-from ..solvers.machines.factory import dual_machine
+from ..solvers.machines.at_weights import dual_at_weights, has_inner_solver
 
 Array = np.ndarray
 BY_POSITION = ("dual", "weights")  # the order of version 0.1
@@ -247,7 +246,7 @@ def _duals(problem: Problem, point: Point) -> Iterator[Array]:
 
 def svm_dual(problem: Problem, weights: Array) -> Array:
     """α of the SVM at these weights; losses without an inner solver take the loop."""
-    if dual_machine(problem) or problem.loss.twice_differentiable:
+    if has_inner_solver(problem):
         return dual_at_weights(problem, weights)
     fixed = problem.with_(formulation=FixedWeights(weights))
     return solve(fixed, tol=TOLERANCE, time_limit=MAX_SECONDS).dual

@@ -10,10 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from ...problem import Problem
-from .factory import machine_for
+from .factory import dual_machine, machine_for
 
 Array = np.ndarray
 TOLERANCE = 1e-13  # relative: as exact as float64 allows
+
+
+def has_inner_solver(problem: Problem) -> bool:
+    """Whether the SVM at fixed weights can be solved directly."""
+    smooth = problem.loss.twice_differentiable and len(problem.shape) == 1
+    return "features" in problem.kinds or smooth or dual_machine(problem) is not None
 
 
 def dual_at_weights(problem: Problem, weights: Array) -> Array:
@@ -21,6 +27,11 @@ def dual_at_weights(problem: Problem, weights: Array) -> Array:
 
     ValueError if the loss has no inner solver.
     """
+    if not has_inner_solver(problem):
+        raise ValueError(
+            f"there is no SVM solver at fixed weights for the {problem.loss.name} loss; "
+            "give α as well"
+        )
     if not np.any(weights):
         return np.zeros(problem.shape)
     zero = np.zeros(problem.shape)

@@ -89,14 +89,14 @@ y = np.where(L[0, :, 0] + L[1, :, 0] > 0, 1.0, -1.0)
 K = L @ L.transpose(0, 2, 1)
 
 def problems():
-    return {"mine": mklopt.Problem(K, y, "hinge", LpNorm(p=2), C=0.02)}
+    return {"mine": mklopt.Problem(K, y, "hinge", LpNorm(p=2), C=1.0)}
 
 def good(problem):
     found = mklopt.solve(problem, tol=1e-9)
     return found.weights, found.dual
 
 def bad(problem):
-    return good(problem.with_(bias=False))
+    return good(problem.with_(C=problem.C / 4))
 """
 
 
@@ -107,7 +107,7 @@ def test_own_problems_give_an_exit_code_and_a_page(tmp_path, monkeypatch):
     words = ["--problems", "own_for_check:problems", "--html", "report.html"]
     assert check("own_for_check:good", *words).exit_code == 0
     done = check("own_for_check:bad", *words)
-    assert done.exit_code == 1 and "bias missing" in done.stdout
-    assert "bias missing" in (tmp_path / "report.html").read_text("utf-8")
+    assert done.exit_code == 1 and "C/4" in done.stdout
+    assert "C/4" in (tmp_path / "report.html").read_text("utf-8")
     done = check("own_for_check:good", "--problems", "own_for_check:nothing")
     assert done.exit_code == 2 and "has no 'nothing'" in done.stderr

@@ -23,14 +23,17 @@ def problem(loss: str) -> Problem:
     return Problem(grams, y, loss, LpNorm(p=2), C=2.0)
 
 
-@pytest.mark.parametrize(
-    "loss", ["hinge", "logistic", "squared", "multiclass_hinge", "multinomial"]
-)
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "multiclass_hinge"])
 def test_it_solves_the_svm_at_these_weights(loss):
     given = problem(loss)
     fixed = given.with_(formulation=FixedWeights(THETA))
     alpha = dual_at_weights(given, THETA)
     assert certify(fixed, dual=alpha, weights=THETA).relative_gap < 1e-10
+
+
+def test_a_loss_without_an_inner_solver_is_refused():
+    with pytest.raises(ValueError, match="give α as well"):
+        dual_at_weights(problem("multinomial"), THETA)
 
 
 def test_without_weights_alpha_is_zero():
