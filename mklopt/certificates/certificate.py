@@ -66,6 +66,8 @@ class Certificate:
         of all kernels one below the other. With weights they are θ_m L_mᵀα as computed.
     bounds : Enclosure or None
         lower and upper, if they are known already; see `enclosure`.
+    completed : str
+        What `mklopt.certify` computed because it was not given, in words.
     """
 
     problem: Problem = field(repr=False)
@@ -81,6 +83,7 @@ class Certificate:
     norms: Array = field(repr=False)
     features: Array | None = field(repr=False, default=None)
     bounds: Enclosure | None = field(default=None, repr=False)
+    completed: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         points = (self.alpha, self.weights, self.coefficients, self.bias, self.norms)
@@ -200,9 +203,10 @@ class Certificate:
         return bounds if self.assumptions else f"proved: {bounds}"
 
     def __str__(self) -> str:
+        completed = f"\ncompleted: {self.completed}" if self.completed else ""
         return (
             f"relative gap {self.relative_gap:.1e}, with all rounding errors counted "
-            f"{self.width:.1e}\n{self.statement}"
+            f"{self.width:.1e}\n{self.statement}{completed}"
         )
 
 
@@ -222,11 +226,13 @@ def certify(
     *,
     coefficients: Array | None = None,
     features: Array | None = None,
+    bias: Any = None,
     remembered: bool = False,
 ) -> Certificate:
-    """Two bounds dual ≤ f* ≤ primal from candidates of any solver.
+    """Two bounds dual ≤ f* ≤ primal from a primal and a dual candidate.
 
-    The dual candidate is made feasible first, and the best bias is computed here.
+    `mklopt.certify` (tasks/certify.py) takes half a candidate, too, and calls this. The
+    dual candidate is made feasible first; without a bias the best one is computed here.
     `lower` and `upper` of the result hold in exact arithmetic; they cost no pass.
     With remembered products they are computed on first use.
 
@@ -242,6 +248,8 @@ def certify(
     features : array (R,) or (R, k), optional
         Instead of weights, for kernels given as factors: the feature weights w_m of all
         kernels, one below the other, with f = Σ_m L_m w_m + b.
+    bias : float or array (k,), optional
+        b of the primal point; by default the best one.
     remembered : bool
         Whether products that the stack remembers may be used; it saves passes.
 
@@ -265,21 +273,23 @@ def certify(
     """
     if not isinstance(problem, Problem):
         raise ValueError(f"certify takes a Problem first, got {type(problem).__name__}")
-    alpha = _checked(dual, problem.shape, "dual")
+    alpha = checked(dual, problem.shape, "dual")
     if sum(point is not None for point in (weights, coefficients, features)) != 1:
         raise ValueError("give one of weights=, coefficients= and features=")
     if features is not None:
-        features = _checked(features, _feature_shape(problem), "features")
+        features = checked(features, feature_shape(problem), "features")
     elif weights is not None:
-        weights = _checked(weights, (problem.grams.M,), "weights", nonneg=True)
+        weights = checked(weights, (problem.grams.M,), "weights", nonneg=True)
     else:
         shape = (problem.grams.M, *problem.shape)
-        coefficients = _checked(coefficients, shape, "coefficients")
+        coefficients = checked(coefficients, shape, "coefficients")
+    if bias is not None:
+        bias = _given_bias(problem, bias)
     with np.errstate(all="ignore"):  # what overflows is infinite
         if features is not None or problem.grams.in_feature_space:
             points = (weights, coefficients, features)
-            return _in_feature_space(problem, alpha, *points, remembered)
-        return _certified(problem, alpha, weights, coefficients, remembered)
+            return _in_feature_space(problem, alpha, *points, remembered, bias)
+        return _certified(problem, alpha, weights, coefficients, remembered, bias)
 
 
 def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
@@ -317,8 +327,22 @@ def _known_products(
     return Products(grams, alpha, weights, grams.shift, kernels=kernels, rest=above)
 
 
+def _given_bias(problem: Problem, bias: Any) -> Any:
+    """A bias that was given, as a number or (k,); 0 alone for a problem without one."""
+    k = problem.shape[1:]
+    found = checked(np.full(k, bias) if np.ndim(bias) == 0 else bias, k, "b")
+    if np.any(found) and not problem.bias:
+        raise ValueError(f"b = {bias!r:.40}, but the problem has no bias; leave it out")
+    return float(found) if found.ndim == 0 else found
+
+
 def _certified(
-    problem: Problem, alpha: Array, weights: Any, coefficients: Any, remembered: bool
+    problem: Problem,
+    alpha: Array,
+    weights: Any,
+    coefficients: Any,
+    remembered: bool,
+    bias: Any,
 ) -> Certificate:
     grams = problem.grams
     products: Any = None
@@ -329,20 +353,24 @@ def _certified(
         products = Products(grams, alpha, weights, grams.shift)
     if weights is not None:
         v = enough_norms(problem, alpha, weights) if remembered else products.plain
-        return _at_weights(problem, alpha, weights, v, products)
+        return _at_weights(problem, alpha, weights, v, products, bias)
     KB = grams.apply(coefficients)
     shifted, u = _shifted(KB, coefficients, grams.shift)
     v = products.plain if products else norms_near(problem, alpha, u)
     shrink, bound = best_shrink(problem, alpha, v)
-    primal, bias = primal_at(problem, np.sum(shifted, axis=0), u)
+    primal, bias = primal_at(problem, np.sum(shifted, axis=0), u, bias)
     points = (alpha, shrink, None, coefficients, bias)
     own = Products(grams, coefficients, None, grams.shift, KA=KB) if products else None
     return _judged(problem, primal, bound, *points, norms=u, products=(products, own))
 
 
-def _feature_shape(problem: Problem) -> tuple[int, ...]:
+def feature_shape(problem: Problem) -> tuple[int, ...]:
+    """The shape of all feature weights, (R,) or (R, k), of kernels given as factors."""
     if problem.grams.storage != "factors":
-        raise ValueError("features= is for kernels that are given as factors")
+        raise ValueError(
+            "features= and w= are for kernels that are given as factors; for others "
+            "give w= with maps=, one array (n, r) of features per kernel"
+        )
     return (int(np.sum(problem.grams.ranks)), *problem.shape[1:])
 
 
@@ -353,6 +381,7 @@ def _in_feature_space(
     coefficients: Array | None,
     features: Array | None,
     remembered: bool,
+    bias: Any = None,
 ) -> Certificate:
     """The certificate of feature weights; of weights or coefficients they are made."""
     if remembered:
@@ -366,14 +395,19 @@ def _in_feature_space(
         w = feature_point(problem, h, weights, coefficients)
     shrink, bound = best_shrink(problem, alpha, grams.feature_norms(h))
     f, u = grams.unfold(w), grams.feature_norms(w)
-    primal, bias = primal_at(problem, f, u)
+    primal, bias = primal_at(problem, f, u, bias)
     points = (alpha, shrink, weights, None, bias)
     more: Any = {} if remembered else {"products": (Folded(h, f), None)}
     return _judged(problem, primal, bound, *points, norms=u, features=w, **more)
 
 
 def _at_weights(
-    problem: Problem, alpha: Array, weights: Array, v: Array, products: Any = None
+    problem: Problem,
+    alpha: Array,
+    weights: Array,
+    v: Array,
+    products: Any = None,
+    bias: Any = None,
 ) -> Certificate:
     """The certificate of α and θ, with v; of products the bounds are computed, too."""
     grams = problem.grams
@@ -381,7 +415,7 @@ def _at_weights(
     f = f + float(weights @ grams.shift) * alpha
     shrink, bound = best_shrink(problem, alpha, v)
     u = np.where(weights > 0, weights * v, 0.0)
-    primal, bias = primal_at(problem, f, u)
+    primal, bias = primal_at(problem, f, u, bias)
     points = (alpha, shrink, weights, None, bias)
     return _judged(problem, primal, bound, *points, norms=u, products=(products, None))
 
@@ -422,9 +456,11 @@ def _judged(
     return found
 
 
-def primal_at(problem: Problem, f: Array, u: Array) -> tuple[float, Any]:
-    """The primal value with the best bias for predictions f without one; that bias."""
-    bias = _best_bias(problem, f)
+def primal_at(
+    problem: Problem, f: Array, u: Array, bias: Any = None
+) -> tuple[float, Any]:
+    """The primal value for predictions f without a bias, and the bias, if any."""
+    bias = _best_bias(problem, f) if bias is None else bias
     return finite(lambda: primal_value(problem, f + bias, u)), bias
 
 
@@ -488,7 +524,8 @@ def _shifted(KB: Array, B: Array, shift: Array) -> tuple[Array, Array]:
     return KB, np.sqrt(np.maximum(squares, 0.0))
 
 
-def _checked(given: Any, shape: tuple, name: str, nonneg: bool = False) -> Array:
+def checked(given: Any, shape: tuple, name: str, nonneg: bool = False) -> Array:
+    """An array of finite numbers of this shape; ValueError for anything else."""
     array = real_array(given, name, f"numbers of shape {shape}")
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}; expected {shape}")

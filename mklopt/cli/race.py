@@ -19,7 +19,7 @@ from .words import AS_JSON, echo_json, listed, problem_options, usage_errors
     required=True,
     help="Data set or FILE.npz (repeatable).",
 )
-@click.option("--solvers", required=True, help="Solver names, separated by commas.")
+@click.option("--solvers", required=True, help="Names, or MODULE:NAME, with commas.")
 @problem_options
 @click.option(
     "--seeds",

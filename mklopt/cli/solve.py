@@ -18,7 +18,7 @@ MAX_ROWS = 15  # kernels in the table
 )
 @click.argument("given", metavar="NAME_OR_FILE")
 @problem_options
-@click.option("--solver", default="auto", help="The algorithm.")
+@click.option("--solver", default="auto", help="The algorithm, or MODULE:NAME.")
 @click.option("--tol", default=1e-6, help="Relative gap to reach.")
 @click.option("--time-limit", type=float, help="Seconds.  [default: no limit]")
 @click.option("--seed", default=0, help="Of samples and stochastic solvers.")

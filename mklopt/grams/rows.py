@@ -43,7 +43,7 @@ class RowReader:
 
     def __init__(self, grams: GramStack):
         self.grams = grams.full()
-        self.K, self._read = self.grams.dense(), np.zeros(1)
+        self.K, self._read = self.grams.uncounted(), np.zeros(1)
 
     def __call__(self, loop: Callable, *arguments: Any) -> Any:
         """Run a compiled loop on the rows, and count the rows that it reads."""
@@ -126,4 +126,4 @@ def whole_kernels(grams: GramStack) -> Array | None:
     small = grams.M * grams.n**2 <= MAX_WHOLE and grams.storage in ("packed", "factors")
     if grams.storage != "full" and not small:
         return None
-    return grams.full().dense() if grams.dtype == float else None
+    return grams.full().uncounted() if grams.dtype == float else None

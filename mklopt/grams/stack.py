@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..util.checks import byte_count
+from ..util.counted import counted
 from .disk import DiskStore
 from .disk_format import Path
 from .disk_writer import Matrices, Parts, write_kernels
@@ -378,11 +379,21 @@ class GramStack(StackProducts, StackNorms, StackSums, StackFeatures):
         return stack
 
     def dense(self) -> Array:
-        """All kernels as an (M, n, n) array, read-only.
+        """All kernels as an (M, n, n) array, read-only, that counts what is read of it.
 
-        In full storage of float64 it is the memory of the stack itself, otherwise a
-        copy.
+        Each NumPy operation on it counts as passes (util/counted.py); a plain array
+        np.asarray(K) does not. In full storage of float64 it is the memory of the
+        stack itself, otherwise a copy.
         """
+        size = self.M * self.n**2
+
+        def count(numbers: int) -> None:
+            self._count.passes += self._share * numbers / size
+
+        return counted(self.uncounted(), count)
+
+    def uncounted(self) -> Array:
+        """The same array for compiled code, which counts its reads: `count_rows`."""
         if self.storage == "full" and self._store.whole(self._index):
             return frozen(self._store.P.reshape(self.M, self.n, self.n).view())
         return frozen(np.stack([self.kernel(m) for m in range(self.M)]))

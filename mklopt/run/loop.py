@@ -24,13 +24,14 @@ import numpy as np
 
 from ..certificates.certificate import Certificate, certify, relative
 from ..problem import Problem
-from ..solvers import Iterate, Solver, find
+from ..solvers import Iterate, Solver
 from ..solvers.base import certify_iterate
 from ..util.checks import check_flag, check_function, check_limit, check_whole
 from ..util.sweeps import listening
 from ..util.threads import with_blas_alone
 from .checkpoint import Checkpoint, recording
 from .clock import Clock
+from .own_solver import solver_for
 from .point import NUMERICAL, certified_again, meets, rounding_forbids
 from .progress import progress
 from .result import Result
@@ -256,7 +257,7 @@ def _why_rounding(found: Certificate) -> str:
 @with_blas_alone
 def solve(
     problem: Problem,
-    solver: str | Solver = "auto",
+    solver: Any = "auto",
     *,
     tol: float = 1e-6,
     max_iter: int | None = None,
@@ -274,9 +275,11 @@ def solve(
     ----------
     problem : Problem
         The problem.
-    solver : str or Solver
+    solver : str, Solver, or callable
         A name (see `mklopt list`). "auto" chooses a solver for the formulation and the
-        loss; `Result.choice` says which one, and why.
+        loss; `Result.choice` says which one, and why. Or one of your own: a function
+        problem → (weights, dual) or → weights, a generator function of iterates, an
+        object with `fit`, or "module:name" (run/own_solver.py).
     tol : float
         The relative gap (primal − dual)/|primal| at which to stop.
     max_iter : int, optional
@@ -324,7 +327,7 @@ def solve(
     check_function(callback, "callback")
     check_flag(verbose, "verbose")
     check_whole(seed, "seed", 0, 2**64)
-    method = solver if isinstance(solver, Solver) else find(solver, problem)
+    method = solver if isinstance(solver, Solver) else solver_for(solver, problem)
     decides = {"solver": method.name, "seed": seed, "start": start}
     every = {**method.options(), **options}
     decides |= {f"option {name}": value for name, value in every.items()}

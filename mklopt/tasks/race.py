@@ -28,10 +28,10 @@ import numpy as np
 from ..problem import Problem
 from ..reference import solve as exact
 from ..run.loop import solve
+from ..run.own_solver import REFUSED, BadAnswer, name_of, solver_for
 from ..run.result import Result
 from ..run.trace import COLUMNS
-from ..solvers import find
-from ..solvers.base import Unsupported
+from ..solvers import Solver, Unsupported
 from ..util.checks import check_flag, check_list
 from ..util.tables import as_text, plain_table
 from .race_figure import draw, save
@@ -258,7 +258,7 @@ def performance_profile(times: Any) -> tuple[Array, Array]:
 
 def race(
     problems: Problem | Mapping[str, Problem] | Iterable[Problem],
-    solvers: Sequence[str],
+    solvers: Sequence[Any] | Mapping[str, Any],
     *,
     seeds: Iterable[int] = (0,),
     tol: float = 1e-6,
@@ -271,8 +271,11 @@ def race(
     ----------
     problems : Problem, list of Problem, or dict of Problem
         One, several, or several by name.
-    solvers : list of str
-        Names of solvers, see `mklopt list`.
+    solvers : list, or dict by name
+        Names of solvers, see `mklopt list`, and solvers of your own, as `solve` takes
+        them: functions problem → (weights, dual), generator functions of iterates,
+        objects with `fit`, or "module:name". A dict gives them names. A solver that
+        raises NotImplementedError or ValueError on a problem is left out there.
     seeds : list of int, default=(0,)
         For solvers that draw random numbers; the others run once.
     tol : float, default=1e-6
@@ -298,10 +301,8 @@ def race(
     >>> found = mklopt.race(problem, ["analytic", "spg", "auto"])  # doctest: +SKIP
     >>> found.save("figures/race")                                 # doctest: +SKIP
     """
-    named = _named(problems)
-    solvers = check_list(solvers, "solvers", "a list of names such as ['analytic']")
-    if not solvers:
-        raise ValueError("solvers: give a list of names, such as ['analytic', 'auto']")
+    named = named_problems(problems, "race")
+    methods = _methods(solvers)
     seeds = check_list(seeds, "seeds", "a list of whole numbers")
     if reference is not None:
         check_flag(reference, "reference")
@@ -309,17 +310,19 @@ def race(
     intervals, left_out = {}, {}
     for name, problem in named.items():
         mine: list[Run] = []
-        for solver in solvers:
+        for solver, given in methods.items():
             try:
-                method = find(solver, problem)
-            except Unsupported as error:
+                method = solver_for(given, problem)
+                # Not timed, so that everything is compiled afterwards.
+                solve(_alone(problem), method, tol=1e-3, max_iter=3, time_limit=10.0)
+            except REFUSED as error:
+                if not _is_refusal(given, error):
+                    raise
                 left_out[f"{solver} on {name}"] = str(error)
                 continue
-            # Not timed, so that everything is compiled afterwards.
-            solve(_alone(problem), solver, tol=1e-3, max_iter=3, time_limit=10.0)
             for seed in seeds if method.draws else seeds[:1]:
                 how = {"tol": tol, "time_limit": time_limit, "seed": seed}
-                mine.append(_run(name, problem, solver, how))
+                mine.append(_run(name, problem, (solver, method), how))
         if mine:
             intervals[name] = _interval(problem, mine, reference)
         runs += mine
@@ -328,7 +331,8 @@ def race(
     return Race(runs, intervals, tol, left_out)
 
 
-def _named(problems: Any) -> dict[str, Problem]:
+def named_problems(problems: Any, who: str) -> dict[str, Problem]:
+    """One problem, a list or a dict of them, by name; ValueError for anything else."""
     if isinstance(problems, Problem):
         return {"problem": problems}
     expected = "a Problem, a list of them, or a dict by name"
@@ -338,8 +342,28 @@ def _named(problems: Any) -> dict[str, Problem]:
         given = check_list(problems, "problems", expected)
         found = {f"problem {i}": problem for i, problem in enumerate(given)}
     if not found or not all(isinstance(p, Problem) for p in found.values()):
-        raise ValueError(f"race takes {expected}")
+        raise ValueError(f"{who} takes {expected}")
     return found
+
+
+def _methods(solvers: Any) -> dict[str, Any]:
+    """The solvers by the names of their curves."""
+    if isinstance(solvers, Mapping):
+        found = {str(name): solver for name, solver in solvers.items()}
+    else:
+        given = check_list(solvers, "solvers", "a list of names such as ['analytic']")
+        found = {s if isinstance(s, str) else name_of(s): s for s in given}
+        if len(found) < len(given):
+            raise ValueError("two solvers have the same name; give a dict of solvers")
+    if not found:
+        raise ValueError("solvers: give a list of names, such as ['analytic', 'auto']")
+    return found
+
+
+def _is_refusal(given: Any, error: Exception) -> bool:
+    """Whether a solver says that it does not take a problem, and nothing is wrong."""
+    own = not isinstance(given, str) or ":" in given
+    return isinstance(error, Unsupported) or (own and not isinstance(error, BadAnswer))
 
 
 def _alone(problem: Problem) -> Problem:
@@ -347,7 +371,9 @@ def _alone(problem: Problem) -> Problem:
     return problem.with_(grams=problem.grams.apart())
 
 
-def _run(name: str, problem: Problem, solver: str, how: dict[str, Any]) -> Run:
+def _run(
+    name: str, problem: Problem, solver: tuple[str, Solver], how: dict[str, Any]
+) -> Run:
     weights: list[Array] = []
     nothing = np.full(problem.grams.M, np.nan)
 
@@ -355,8 +381,9 @@ def _run(name: str, problem: Problem, solver: str, how: dict[str, Any]) -> Run:
         theta = certificate.weights
         weights.append(nothing if theta is None else theta)
 
-    result = solve(_alone(problem), solver, callback=keep, **how)
-    return Run(name, solver, how["seed"], result, np.array(weights))
+    label, method = solver
+    result = solve(_alone(problem), method, callback=keep, **how)
+    return Run(name, label, how["seed"], result, np.array(weights))
 
 
 def _interval(

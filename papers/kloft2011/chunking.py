@@ -65,7 +65,7 @@ class Chunks:
 
     @property
     def gap(self) -> float:
-        return certify(self.problem, self.alpha, self.theta).relative_gap
+        return certify(self.problem, dual=self.alpha, weights=self.theta).relative_gap
 
 
 def _exponent(problem: Problem) -> float:

@@ -402,7 +402,7 @@ def alternation(problem: Problem, theta: Array, rounds: int) -> tuple[Array, flo
     machine.tol = 1e-13 * machine.tol
     for _ in range(rounds):
         machine.solve(theta)
-        found = certify(problem, machine.point, theta)
+        found = certify(problem, dual=machine.point, weights=theta)
         values.append(found.primal)
         theta = problem.formulation.weights(theta * machine.v)
     return np.array(values), found.relative_gap
@@ -610,7 +610,7 @@ def eq_31(
     theta, machine, r = np.ones(problem.grams.M), machine_for(problem), q / (q - 2)
     for _ in range(rounds):
         machine.solve(theta)
-        found = certify(problem, machine.point, theta)
+        found = certify(problem, dual=machine.point, weights=theta)
         machine.set_tolerance(found)
         u = theta * machine.v
         total = np.sum(u**-q) ** (1 / r) if printed else np.sum(u**q) ** (-1 / r)

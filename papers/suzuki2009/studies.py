@@ -149,7 +149,7 @@ def dual_values(scale: Scale) -> pd.DataFrame:
             K = np.array(at.grams.dense())
             for t in range(8):
                 rho = np.asarray(iterate.dual)
-                found = certify(at, rho, coefficients=iterate.coefficients)
+                found = certify(at, dual=rho, coefficients=iterate.coefficients)
                 line: dict[str, Any] = {"trial": trial, "loss": loss, "t": t}
                 for name, first in (("printed", False), ("centred", True)):
                     tilde = projected(K, rho, 1.0, centred_first=first)

@@ -72,7 +72,7 @@ def test_both_sides_agree(entry, loss, C, side, cell_counter):
         cell_counter("run")
         return
     s = mapped.C / problem.C
-    moved = certify(mapped, s * here.dual, coefficients=here.coefficients)
+    moved = certify(mapped, dual=s * here.dual, coefficients=here.coefficients)
     assert moved.relative_gap <= 1e-8  # the mapped point is optimal on the other side
     there = reference.solve_sharply(mapped)
     if _is_a_ray(mapped, moved, here):
@@ -88,7 +88,7 @@ def test_both_sides_agree(entry, loss, C, side, cell_counter):
 def _is_a_ray(problem: Problem, moved, here) -> bool:
     """Multiples of w* cost the same: the solution is not unique."""
     values = [
-        certify(problem, moved.alpha, coefficients=t * here.coefficients).primal
+        certify(problem, dual=moved.alpha, coefficients=t * here.coefficients).primal
         for t in (0.999, 1.001)
     ]
     return max(values) - moved.primal <= 1e-9 * moved.primal
@@ -103,7 +103,7 @@ def test_lanckriets_qcqp_is_p_equal_1(C):
     ours, theirs = reference.solve_sharply(problem), maps.lanckriet(problem)
     assert theirs.value == pytest.approx(ours.upper, rel=1e-8)
     assert np.sum(theirs.weights) == pytest.approx(1, abs=1e-7)
-    found = certify(problem, theirs.alpha, theirs.weights)
+    found = certify(problem, dual=theirs.alpha, weights=theirs.weights)
     assert found.relative_gap <= 1e-5
     np.testing.assert_allclose(theirs.weights, ours.weights, atol=1e-4)
     sharp = reference.polish(
@@ -259,7 +259,7 @@ def test_identical_kernels_share_a_decision_function_but_not_their_weights():
     there = reference.solve(maps.to_group_lasso(problem, here), tol=1e-10)
     assert np.max(np.abs(here.predictions - there.predictions)) <= 1e-3
     moved = np.array([here.weights[0] + here.weights[1], 0.0, here.weights[2]])
-    shuffled = certify(problem, here.dual, moved)
+    shuffled = certify(problem, dual=here.dual, weights=moved)
     assert shuffled.relative_gap <= 1e-6  # any split among twins is optimal
 
 

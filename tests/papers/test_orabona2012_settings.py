@@ -61,7 +61,7 @@ def test_means_are_the_objectives_of_runs_from_zero():
     for _ in range(3):
         run.epoch(R=R)
     mean = run.coefficients("average")
-    value = certify(p, np.zeros(p.shape), coefficients=mean).primal
+    value = certify(p, dual=np.zeros(p.shape), coefficients=mean).primal
     assert found.shape == (2, 2) and found[1, 1] == value
     last = settings.means(p, [3], seeds=2, which="last")
     assert last[1, 0] == pytest.approx(run.objective, rel=1e-10)

@@ -29,6 +29,7 @@ class Candidate:
     weights: Array | None = None
     coefficients: Array | None = None
     features: Array | None = None  # feature weights, of kernels that are factors
+    bias: Any = None  # b, where it was given; otherwise the best one is taken
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,9 @@ from ...formulations.derive.epigraph import DerivationError
 from ...formulations.fixed_weights import FixedWeights
 from ...formulations.losses.domains import Box
 from ...problem import Problem
-from ...reference import at_weights
 from ...reference.graded_problems import reference_of
 from ...run.loop import solve
-from ...solvers.machines import svm
+from ...tasks import certify as completing
 from .answer import Answer, Candidate
 
 Array = np.ndarray
@@ -63,13 +62,12 @@ def _outside(problem: Problem, dual: Array, out: Array) -> str:
 
 def certified(problem: Problem, given: Candidate) -> Certificate:
     """The certificate of a candidate; one of NOT_CERTIFIED where there is none."""
-    dual = given.dual
-    if dual is None:
-        dual = svm_dual(problem, given.weights)
-    if dual is None:
-        raise ValueError("the SVM at these weights cannot be solved")
-    points: Any = {"coefficients": given.coefficients, "features": given.features}
-    return certify(problem, dual, given.weights, **points)
+    parts = ("weights", "coefficients", "features")
+    point: Any = {name: getattr(given, name) for name in parts}
+    b = given.bias if problem.bias else None
+    if given.dual is None:
+        return completing.certify(problem, **point, b=b)
+    return certify(problem, given.dual, **point, bias=b)
 
 
 def error_of(problem: Problem, given: Candidate) -> float:
@@ -87,15 +85,9 @@ def svm_dual(problem: Problem, weights: Array | None) -> Array | None:
     """α of the SVM at these weights, as exact as it can be; None: none was found."""
     if weights is None or not np.all(np.isfinite(weights) & (weights >= 0)):
         return None
-    if not np.any(weights):
-        return np.zeros(problem.shape)
     try:
-        if problem.loss.quadratic(problem.y, problem.costs) is None:
-            return at_weights(problem, weights, solver="CLARABEL").dual
-        K, zero = problem.grams.combine(weights), np.zeros(problem.shape)
-        tol = 1e-13 * float(problem.costs @ problem.loss.value(zero, problem.y))
-        return problem.feasible(svm.solve(problem, K, tol=tol).alpha)
-    except (ValueError, ArithmeticError):
+        return completing.svm_dual(problem, weights)
+    except NOT_CERTIFIED:
         return None
 
 
@@ -181,20 +173,29 @@ class Case:
     @cached_property
     def solved_again(self) -> float:
         """The error with α of the SVM at these weights."""
-        return error_of(self.problem, Candidate(None, self.weights))
+        again = Candidate(None, self.weights, bias=self.given.bias)
+        return error_of(self.problem, again)
 
     def with_own_weights(self, problem: Problem) -> float:
         """The error with the weights that α asks for; ∞ where α does not tell them."""
         if "smooth_dual" not in problem.formulation.traits:
             return math.inf
-        theta = problem.formulation.dual_weights(self.v)
+        same = problem.grams is self.problem.grams
+        v = self.v if same else problem.grams.norms(self.dual)
+        theta = problem.formulation.dual_weights(v)
         own = np.where(np.isfinite(theta), theta, 0.0)
-        return error_of(problem, Candidate(self.dual, own))
+        return error_of(problem, Candidate(self.dual, own, bias=self.given.bias))
 
     def of_svm(self, dual: Array, weights: Array) -> float:
         """The error of α for the SVM at these weights, the weights being fixed."""
         fixed = self.problem.with_(formulation=FixedWeights(np.maximum(weights, 0.0)))
         return error_of(fixed, Candidate(dual, weights))
+
+    def svm_value(self, weights: Array) -> float:
+        """J(θ): the value of the SVM at fixed weights θ."""
+        weights = np.where(np.isfinite(weights) & (weights > 0), weights, 0.0)
+        fixed = self.problem.with_(formulation=FixedWeights(weights))
+        return completing.certify(fixed, weights=weights).primal
 
     def under(self, **changes: Any) -> float:
         """The error of the candidate for the problem with some parts exchanged.

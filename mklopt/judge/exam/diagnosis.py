@@ -21,9 +21,12 @@ from ...certificates.certificate import relative
 from .case import NOT_CERTIFIED, Case, infeasibility
 from .hypotheses import HYPOTHESES, Explanation, halves
 
+Array = np.ndarray
 MISMATCH = 0.3  # of the error: so much goes away when α and θ are made to fit
 SMALL_GAP = 1e-2  # below it a run is on the right way
 AS_GOOD = 0.95  # of the votes: what has so many is not told from the best
+SAME_VALUE = 1e-3  # relative: values of J nearer than this are the same
+AHEAD = 0.5  # the cosine of the angle between a step and the way, at least
 STILL_FALLING = 0.9  # a gap below this part of an earlier one is still falling
 
 
@@ -46,23 +49,55 @@ def observed(case: Case) -> Explanation:
     for found in halves(case):
         if found.error <= min(MISMATCH * gap, SMALL_GAP):  # one part of what is wrong
             return found
-    inner = case.of_svm(case.dual, case.weights)
-    if inner <= case.explained and answer.ended == "returned" and gap < SMALL_GAP:
-        words = f"stopped early: the gap is {gap:.1e}; α solves the SVM at the weights"
-        return Explanation("stopped early", words)
-    if inner <= case.explained:
-        right = case.best_weights
-        off_by = float(np.linalg.norm(case.weights - right))
-        far = relative(off_by, float(np.linalg.norm(right)))
-        words = (
-            f"wrong weights: α solves the SVM at these weights ({inner:.1e}), but they "
-            f"are not those of Ω: {far:.2g} of their length from the reference"
-        )
-        return Explanation("wrong weights", words)
+    if (inner := case.of_svm(case.dual, case.weights)) <= case.explained:
+        return _wrong_weights(case, inner)
     if off:
         words = f"dual infeasible: {off[2:]}; gap {gap:.1e}"
         return Explanation("dual infeasible", words)
     return Explanation("not diagnosed", f"not diagnosed: the gap stays at {gap:.1e}")
+
+
+def _wrong_weights(case: Case, inner: float) -> Explanation:
+    """α solves the SVM at weights that are wrong: where did they come from?
+
+    J(θ), the value of the SVM at θ, falls on the way of every descent from equal
+    weights to the right ones. Nothing of this is certified: it is an observation.
+    """
+    if case.answer.ended == "returned" and case.error < SMALL_GAP:
+        gap = f"{case.error:.1e}"
+        words = f"stopped early: the gap is {gap}; α solves the SVM at the weights"
+        return Explanation("stopped early", words)
+    solves = f"α solves the SVM at these weights ({inner:.1e})"
+    right, theta = case.best_weights, case.weights
+    equal = case.problem.formulation.weights(np.ones(len(theta)))
+    first, here, last = (case.svm_value(x) for x in (equal, theta, right))
+    if here > first * (1 + SAME_VALUE):
+        words = (
+            f"gradient sign: {solves}, and they are worse than equal weights (J = "
+            f"{here:.4g}, equal {first:.4g}, optimal {last:.4g}), as after steps along "
+            "+∇J in place of −∇J; this is consistent and not proved"
+        )
+        return Explanation("gradient sign", words)
+    way = (first - here) / max(first - last, 1e-300)
+    if SAME_VALUE < way < 1 + SAME_VALUE and _ahead(equal, theta, right):
+        words = (
+            f"stopped early: {solves}, and they have made {way:.0%} of the way from "
+            "equal weights to the optimum, by value; this is consistent and not proved"
+        )
+        return Explanation("stopped early", words)
+    off_by = float(np.linalg.norm(theta - right))
+    far = relative(off_by, float(np.linalg.norm(right)))
+    words = (
+        f"wrong weights: {solves}, but they are not those of Ω: {far:.2g} of their "
+        "length from the reference; the cause is not known"
+    )
+    return Explanation("wrong weights", words)
+
+
+def _ahead(start: Array, here: Array, end: Array) -> bool:
+    """Whether a step from the start to here leads towards the end."""
+    step, way = here - start, end - start
+    return float(step @ way) > AHEAD * float(np.linalg.norm(step) * np.linalg.norm(way))
 
 
 def explanations(case: Case) -> list[Explanation]:
@@ -72,11 +107,16 @@ def explanations(case: Case) -> list[Explanation]:
     """
     with np.errstate(all="ignore"):
         for here in (case, replace(case, given=case.answer.given or case.given)):
-            told = [e for hypothesis in HYPOTHESES for e in _tried(hypothesis, here)]
-            found = [e for e in told if e.error <= here.explained]
+            found = [e for e in ranked(here) if e.error <= here.explained]
             if found:
-                return sorted(found, key=lambda e: -_decades(e, here))
+                return found
         return [observed(case)]
+
+
+def ranked(case: Case) -> list[Explanation]:
+    """What all hypotheses say of a failure, by how much of it they explain."""
+    told = [e for hypothesis in HYPOTHESES for e in _tried(hypothesis, case)]
+    return sorted(told, key=lambda e: -decades(e, case))
 
 
 def _tried(hypothesis: Callable, case: Case) -> list[Explanation]:
@@ -87,7 +127,7 @@ def _tried(hypothesis: Callable, case: Case) -> list[Explanation]:
         return []
 
 
-def _decades(found: Explanation, case: Case) -> float:
+def decades(found: Explanation, case: Case) -> float:
     """How many powers of ten the changed pair is better, down to the tolerance."""
     if not math.isfinite(found.error):
         return 0.0
@@ -103,9 +143,9 @@ def diagnose(cases: Sequence[Case]) -> list[Explanation]:
     told = [explanations(case) for case in cases]
     votes: dict[str, float] = defaultdict(float)
     for case, some in zip(cases, told):
-        most = max(_decades(some[0], case), 1e-9)
+        most = max(decades(some[0], case), 1e-9)
         for kind in dict.fromkeys(e.kind for e in some):
-            best = max(_decades(e, case) for e in some if e.kind == kind)
+            best = max(decades(e, case) for e in some if e.kind == kind)
             votes[kind] += best / most if len(some) > 1 else 1.0
     top = max(votes.values(), default=0.0)
     kinds = sorted(k for k in votes if votes[k] >= AS_GOOD * top)

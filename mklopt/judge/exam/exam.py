@@ -18,254 +18,27 @@ seen. Failures are diagnosed (diagnosis.py).
 
 from __future__ import annotations
 
-import io
-import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import groupby
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ...formulations import formulations, losses_by_name
-from ...reference.graded_problems import reference_of
-from ...util.tables import mark, plain_table
-from .answer import Answer
+from ...reference.graded_problems import GRADES, reference_of
+from .answer import PARTS, Answer
 from .case import NOT_CERTIFIED, Case, certified, infeasibility
 from .diagnosis import diagnose
 from .fresh import facts
-from .pattern import pattern
 from .plan import DEFAULT_TOL, FRESH, Question, plan
+from .report import ProblemResult, SolverReport
 from .sandbox import Trials
 from .target import find_solver
 from .trial import INPUTS, hashes
 
 Progress = Callable[[int, int], None]
 WORST_PROMISE = 1e-2  # a larger gap is no solution, whatever a solver promises
-MAX_SHOWN = 8  # problems with one diagnosis, or not asked, by name
 TIME_LIMIT = 20.0  # seconds for each problem
 MAX_HANGS = 3  # answers that did not come in time: then the exam is over
 MAX_DIAGNOSED = 18  # failures, those with the fewest samples
-
-
-@dataclass(frozen=True)
-class ProblemResult:
-    """What a solver reached on one graded problem.
-
-    Parameters
-    ----------
-    grade, problem, formulation, loss : str
-        Which problem it was.
-    tol : float
-        The relative gap asked for.
-    passed : bool
-        Whether the candidate is certified to tol, and α nearly feasible as given.
-    gap : float
-        The certified relative gap.
-    lower, upper : float
-        lower ≤ f* ≤ upper, shown by the candidate.
-    above, below : float
-        How far the primal is above f*, and the dual below it, at most; relative.
-    infeasible : float
-        The distance of α from the feasible set as it was given; relative.
-    ended : str
-        How the run ended: "returned", "raised", "hangs", "converged", …
-    seconds : float
-        How long it took.
-    kind, diagnosis : str
-        Of a failure: its kind, and what is wrong, in words.
-    n, M : int
-        The numbers of samples and of kernels.
-    C : float
-        The largest C of a sample.
-    storage : str
-        How the kernels are stored: packed, full, factors; and float32, where it is.
-    bias : bool
-        Whether the problem has a bias.
-    """
-
-    grade: str
-    problem: str
-    formulation: str
-    loss: str
-    tol: float
-    passed: bool
-    gap: float = math.inf
-    lower: float = -math.inf
-    upper: float = math.inf
-    above: float = math.inf
-    below: float = math.inf
-    infeasible: float = 0.0
-    ended: str = ""
-    seconds: float = 0.0
-    kind: str = ""
-    diagnosis: str = ""
-    n: int = 0
-    M: int = 0
-    C: float = math.nan
-    storage: str = ""
-    bias: bool = True
-
-
-@dataclass(frozen=True, repr=False)
-class SolverReport:
-    """What `mklopt.check_solver` found; `print` shows the table and the diagnosis.
-
-    Parameters
-    ----------
-    solver : str
-        The name of the solver.
-    rows : tuple of ProblemResult
-        One for each problem.
-    left_out : tuple of str
-        Problems that were not asked, or do not fit the solver.
-    kind : str
-        The kind of most failures; empty when there are none.
-    seed : int
-        Of the fresh problems; the same seed draws the same ones.
-    """
-
-    solver: str
-    rows: tuple[ProblemResult, ...]
-    left_out: tuple[str, ...] = ()
-    kind: str = ""
-    seed: int | None = None
-
-    @property
-    def failures(self) -> tuple[ProblemResult, ...]:
-        """The problems that were not passed."""
-        return tuple(row for row in self.rows if not row.passed)
-
-    @property
-    def passed(self) -> bool:
-        """Whether every problem was passed, and there was at least one."""
-        return bool(self.rows) and not self.failures
-
-    @property
-    def diagnosis(self) -> str:
-        """What explains most of the failures, in words; empty when there are none."""
-        return _most_common([row for row in self.failures if row.kind == self.kind])
-
-    def _count(self) -> str:
-        return f"{len(self.rows) - len(self.failures)} of {len(self.rows)}"
-
-    def __repr__(self) -> str:
-        kind = f", {self.kind}" if self.kind else ""
-        return f"SolverReport({self.solver}: {self._count()} certified{kind})"
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        text = io.StringIO()
-        self.show(Console(file=text, width=100))
-        return text.getvalue().rstrip()
-
-    def show(self, console: Any) -> None:
-        """Print the table, the diagnoses, the most frequent first, and one sentence.
-
-        Parameters
-        ----------
-        console : rich.console.Console
-            Where to print.
-        """
-        for table in _tables(self.rows):
-            console.print(table)
-        say = partial(console.print, markup=False, highlight=False)
-        for kind, count in Counter(row.kind for row in self.failures).most_common():
-            rows = [row for row in self.failures if row.kind == kind]
-            names = "; ".join(list(dict.fromkeys(map(_called, rows)))[:MAX_SHOWN])
-            say(f"{kind} ({count}): {names}\n    {_most_common(rows)}")
-        if found := pattern(self.rows):
-            say(found)
-        say(_asked(self.rows))
-        if self.left_out:
-            some = "; ".join(self.left_out[:MAX_SHOWN])
-            more = len(self.left_out) - MAX_SHOWN
-            say(f"not asked: {some}" + (f"; and {more} more" if more > 0 else ""))
-        if self.seed is not None:
-            say(f"fresh problems were drawn with seed {self.seed}")
-        verdict = "passed" if self.passed else f"FAILED, most likely: {self.kind}"
-        say(f"{self.solver}: {self._count()} problems certified: {verdict}")
-
-    def to_frame(self) -> Any:
-        """All results as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per problem.
-        """
-        import pandas as pd
-
-        return pd.DataFrame([asdict(row) for row in self.rows])
-
-    def to_json(self) -> str:
-        """Everything as JSON.
-
-        Returns
-        -------
-        str
-            What is not a finite number is null.
-        """
-        found = {"passed": self.passed, "diagnosis": self.diagnosis, **asdict(self)}
-        for row in found["rows"]:
-            for name, value in row.items():
-                if isinstance(value, float) and not math.isfinite(value):
-                    row[name] = None
-        return json.dumps(found, ensure_ascii=False, indent=1)
-
-
-def _most_common(rows: list[ProblemResult]) -> str:
-    words = [row.diagnosis for row in rows]
-    return max(words, key=words.count, default="")
-
-
-def _called(row: ProblemResult) -> str:
-    if row.grade != FRESH:
-        return row.problem
-    bias = "" if row.bias else ", no bias"
-    size = f"n = {row.n}, M = {row.M}, C ≤ {row.C:.4g}, {row.storage}{bias}"
-    return f"{row.problem} ({size})"
-
-
-def _asked(rows: Sequence[ProblemResult]) -> str:
-    """Which losses and formulations were asked for, and which were not."""
-    said = []
-    names: dict[str, Any] = {"losses": losses_by_name(), "formulations": formulations()}
-    for part, known in names.items():
-        shown = [row.loss if part == "losses" else row.formulation for row in rows]
-        asked = dict.fromkeys(words.partition("(")[0] for words in shown)
-        others = [name for name in known if name not in asked]
-        rest = f" (not {', '.join(others)})" if others else ""
-        said.append(f"{part} {', '.join(asked)}{rest}")
-    return f"asked: {'; '.join(said)}"
-
-
-def _tables(rows: Sequence[ProblemResult]) -> Iterator[Any]:
-    """A table of graded problems for each loss and formulation, and one of fresh."""
-    from rich.markup import escape
-
-    numbers = ("gap", "above", "below", "α off", "s")
-    for title, group in groupby(rows, key=_title):
-        found = plain_table(escape(title), ("", "problem"), numbers)
-        for grade, some in groupby(group, key=lambda row: row.grade):
-            found.add_section()
-            found.add_row("", f"[bold]{grade}[/]")
-            for row in some:
-                values = (row.gap, row.above, row.below, row.infeasible)
-                cells = (*(f"{x:.1e}" for x in values), f"{row.seconds:.1f}")
-                what = f", {row.loss}, {row.formulation}" if grade == FRESH else ""
-                name = escape(f"  {row.problem}{what}")
-                found.add_row(mark(row.passed), name, *cells)
-        yield found
-
-
-def _title(row: ProblemResult) -> str:
-    about = "certified gap, primal above and dual below f*"
-    if row.grade == FRESH:
-        return f"fresh problems: {about}"
-    return f"{row.loss}, {row.formulation}: {about}"
 
 
 # ---- the exam ----------------------------------------------------------------
@@ -293,6 +66,10 @@ def check_solver(
     **asked
         Which problems:
 
+        problems : Problem, list or dict of Problem
+            Own problems, in place of graded and fresh ones. Those with a formulation,
+            loss or bias that the solver does not claim are left out, and so are those
+            that it refuses, if it claims nothing.
         formulations, losses : list
             What it should solve: instances, names, "LpNorm(p=1.5)", or functions of
             M. A name without parameters stands for several. By default what its
@@ -396,6 +173,14 @@ def _diagnosed(
     return rows
 
 
+def _point(answer: Answer) -> dict[str, Any]:
+    """What came back, by the names that `mklopt.diagnose` takes."""
+    if answer.given is None:
+        return {}
+    parts = {name: getattr(answer.given, name) for name in PARTS}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
 def judge_answer(
     question: Question, answer: Answer
 ) -> tuple[ProblemResult, Case | None]:
@@ -405,7 +190,8 @@ def judge_answer(
     row = ProblemResult(
         question.grade, question.name, question.formulation, question.loss, tol, False,
         ended=answer.ended, seconds=answer.seconds, kind=answer.ended,
-        diagnosis=f"{answer.ended}: {answer.words}", **facts(problem),
+        diagnosis=f"{answer.ended}: {answer.words}", **facts(problem), asked=problem,
+        point=_point(answer),
     )  # fmt: skip
     if answer.given is None or answer.last is None or answer.made is None:
         return row, None
@@ -424,7 +210,7 @@ def judge_answer(
         above=found.relative_gap,
         below=found.relative_gap,
     )
-    if question.grade != FRESH:
+    if question.grade in GRADES:
         known = reference_of(problem)
         above = max(found.primal - known.lower, 0.0) / abs(known.upper)
         below = max(known.upper - found.dual, 0.0) / abs(known.upper)

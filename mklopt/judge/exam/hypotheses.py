@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ...certificates.certificate import certify
+from ...certificates.certificate import primal_at
 from ...formulations import Formulation, Loss, losses_by_name
 from ...formulations.block_norm import BlockL1, BlockNorm
 from ...formulations.fixed_weights import FixedWeights
 from ...formulations.group_lasso import GroupLasso
 from ...formulations.ivanov import Tikhonov
+from ...formulations.losses.margin import SquaredHinge
+from ...formulations.losses.residual import Squared
 from ...formulations.lp_norm import LpNorm
 from ...formulations.norms import INF, block_exponent
 from ...grams.stack import GramStack
@@ -36,6 +38,7 @@ RECOMPUTED = 0.6  # the share of an explanation for which α or θ was computed 
 UNBOUNDED = 1e4  # times C: as good as no bound on α
 SAME_FACTOR = 1e-6  # relative: factors of C closer than this are the same
 SAME_NUMBER = 1e-3  # relative: numbers closer than this have the same name
+MAX_NUMBERS = 10**7  # in kernels that are normalized for a hypothesis
 MAX_ROUNDED_ERROR = 1e-2  # a larger error does not come from single precision
 
 
@@ -60,12 +63,22 @@ Explanations = Iterator[Explanation]
 
 def known_factors(problem: Problem) -> dict[str, float]:
     """The factors by which C is often wrong, by name."""
-    n, M = problem.grams.n, problem.grams.M
+    n, M, square = problem.grams.n, problem.grams.M, np.mean(problem.costs) ** 2
     return {
         "C/n": 1 / n, "n·C": n, "C/2": 0.5, "2·C": 2.0, "C/M": 1 / M, "M·C": M,
         "C/√2": 0.5**0.5, "√2·C": 2**0.5, "C/4": 0.25, "4·C": 4.0,
-        "1/C": float(np.mean(problem.costs)) ** -2,
+        "1/C": 1 / square, "1/(n·C)": 1 / (n * square), "1/(2·C)": 1 / (2 * square),
+        "1/(2·n·C)": 1 / (2 * n * square), "C/(2·n)": 1 / (2 * n),
     }  # fmt: skip
+
+
+HINTS = {  # how another C comes about
+    "C/n": "the loss was averaged over the samples",
+    "1/C": "C was taken for λ of λ Ω + Σ V",
+    "1/(n·C)": "λ = 1/(nC): C was taken for λ of λ Ω + (1/n) Σ V",
+    "C/2": "a factor ½ was lost or added",
+    "2·C": "a factor ½ was lost or added",
+}
 
 
 def other_C(case: Case) -> Explanations:
@@ -77,6 +90,8 @@ def other_C(case: Case) -> Explanations:
     names, visible = known_factors(problem), _visible_factors(case)
     if visible and visible[0] > 1:
         words = f"C too large or α unbounded: optimal for every C′ ≥ {visible[0]:.4g}·C"
+        such = [name for name, x in names.items() if x >= visible[0]]
+        words += f", such as {', '.join(such)}" if such else ""
         found = Explanation("other C", words, case.under(C=UNBOUNDED * C))
         yield found
         if found.error <= case.explained:  # then it is optimal for many of those below
@@ -85,10 +100,10 @@ def other_C(case: Case) -> Explanations:
         if not 0 < factor < INF or abs(factor - 1) < SAME_FACTOR:
             continue
         close = [k for k, x in names.items() if abs(x / factor - 1) < SAME_FACTOR]
-        name = close[0] if close else f"{factor:.6g}·C"
+        name = " = ".join(close) if close else f"{factor:.6g}·C"
         words = f"objective of another C: optimal for C′ = {name}"
-        if name in ("C/2", "2·C"):
-            words += ", as with a factor ½ lost or added"
+        hints = [HINTS[name] for name in close if name in HINTS]
+        words += f", as if {' or '.join(hints)}" if hints else ""
         error = min(case.under(C=factor * C), case.stretched(factor))
         yield Explanation("other C", words, error)
 
@@ -112,11 +127,14 @@ def other_C_per_class(case: Case) -> Explanations:
         return
     shares = np.abs(case.dual) / problem.costs
     tops = [float(np.max(shares[y == label], initial=0.0)) for label in (1, -1)]
-    pairs = [tops, [tops[0], 1.0], [1.0, tops[1]]]
+    shares = [len(y) / max(2 * int(np.sum(y == label)), 1) for label in (1, -1)]
+    pairs = [shares, tops, [tops[0], 1.0], [1.0, tops[1]]]
     for plus, minus in [p for p in pairs if abs(p[0] - p[1]) > SAME_FACTOR]:
         words = (
             f"optimal for C′ = {plus:.6g}·C where y = 1 and {minus:.6g}·C where y = −1"
         )
+        if [plus, minus] == shares:
+            words += ", which are balanced class weights, n/(2 n_class)"
         if min(plus, minus) > 0:
             C = problem.costs * np.where(y > 0, plus, minus)
             yield Explanation("other C per class", words, case.under(C=C))
@@ -218,12 +236,18 @@ def _visible_exponent(case: Case) -> float:
 
 def other_loss(case: Case) -> Explanations:
     """Optimal for a loss with other parameters, or for another loss."""
-    own = case.problem.loss
+    own, C = case.problem.loss, np.asarray(case.problem.C)
     for other in _other_losses(own):
         if other != own:
             words = "objective of another loss: optimal for "
             words += f"{shown(other, other.name)}, not {shown(own, own.name)}"
             yield Explanation("other loss", words, case.under(loss=other))
+            if isinstance(other, Squared | SquaredHinge):
+                error, words = (
+                    case.under(loss=other, C=2 * C),
+                    words + ", without its ½",
+                )
+                yield Explanation("other loss", words, error)
 
 
 def _other_losses(own: Loss) -> Iterator[Loss]:
@@ -237,6 +261,65 @@ def _other_losses(own: Loss) -> Iterator[Loss]:
     for kind in losses_by_name().values():
         if kind.labels == own.labels:
             yield kind()
+    if own.labels == "binary":
+        yield from (SquaredHinge(), Squared())
+
+
+def other_kernels(case: Case) -> Explanations:
+    """Optimal for kernels that are normalized; θ for these, or for the given ones."""
+    grams, given = case.problem.grams, case.given
+    if grams.M * grams.n**2 > MAX_NUMBERS:
+        return
+    K = np.asarray(grams.dense())
+    for name, change in NORMALIZATIONS.items():
+        with np.errstate(all="ignore"):
+            changed = change(K)
+        if not np.all(np.isfinite(changed)) or np.allclose(changed, K):
+            continue
+        words = f"kernels normalized inside: optimal for kernels {name}"
+        stack = GramStack((changed + changed.transpose(0, 2, 1)) / 2)
+        yield Explanation("kernels normalized", words, case.under(grams=stack))
+        scales = np.max(np.abs(changed), axis=(1, 2)) / np.max(np.abs(K), axis=(1, 2))
+        if given.weights is not None and np.allclose(
+            changed, scales[:, None, None] * K
+        ):
+            back = replace(given, weights=given.weights / scales)
+            error = error_of(case.problem.with_(grams=stack), back)
+            words += ", with weights for the kernels as given"
+            yield Explanation("kernels normalized", words, error)
+
+
+def _traces(K: Array) -> Array:
+    return np.einsum("mii->m", K)[:, None, None]
+
+
+def _to_sphere(K: Array) -> Array:
+    roots = np.sqrt(np.einsum("mii->mi", K))
+    return K / (roots[:, :, None] * roots[:, None])
+
+
+def _centred(K: Array) -> Array:
+    rows = np.mean(K, axis=1, keepdims=True)
+    return K - rows - rows.transpose(0, 2, 1) + np.mean(rows, axis=2, keepdims=True)
+
+
+def _variances(K: Array) -> Array:
+    return _traces(_centred(K)) / K.shape[1]
+
+
+NORMALIZATIONS: dict[str, Callable[[Array], Array]] = {
+    "of trace n": lambda K: K * K.shape[1] / _traces(K),
+    "of trace 1": lambda K: K / _traces(K),
+    "with a unit diagonal": _to_sphere,
+    "that are centred": _centred,
+    "of variance 1": lambda K: K / _variances(K),
+    "that are centred, of trace n": lambda K: _centred(K) / _variances(K),
+    "that are centred, of trace 1": lambda K: (
+        _centred(K) / (_variances(K) * K.shape[1])
+    ),
+    "of Frobenius norm 1": lambda K: K / np.linalg.norm(K, axis=(1, 2))[:, None, None],
+    "with the largest entry 1": lambda K: K / np.max(K, axis=(1, 2))[:, None, None],
+}
 
 
 def ignored_kernels(case: Case) -> Explanations:
@@ -356,14 +439,72 @@ def scaled_weights(case: Case) -> Explanations:
 def _best_scale(case: Case) -> float:
     """The c for which θ/c makes the best primal point."""
 
-    def primal(log: float) -> float:
-        weights = case.weights * math.exp(-log)
-        return min(certify(case.problem, case.dual, weights).primal, 1e300)
-
     if case.given.dual is None or not np.all(case.weights >= 0):
         return 1.0
+    problem, alpha = case.problem, case.problem.feasible(case.dual)
+    f, u = problem.grams.product(case.weights, alpha), case.weights * case.v
+
+    def primal(log: float) -> float:
+        scale = math.exp(-log)
+        return min(primal_at(problem, scale * f, scale * u)[0], 1e300)
+
     found = minimize_scalar(primal, bounds=(-12.0, 12.0), method="bounded")
     return float(math.exp(found.x))
+
+
+def transformed_weights(case: Case) -> Explanations:
+    """θ², √θ, 1/θ or the block norms θ‖α‖_K in place of θ, up to a factor."""
+    theta, v = case.weights, case.v
+    if case.given.weights is None or not np.all(theta >= 0) or not np.any(theta):
+        return
+    ways = {
+        "they are the squares of the weights": np.sqrt(theta),
+        "they are the roots of the weights": theta**2,
+        "they are one over the weights": 1 / theta,
+        "they are the block norms ‖w_m‖ = θ_m‖α‖_{K_m}": theta / v,
+        "they are the squared block norms ‖w_m‖²": np.sqrt(theta) / v,
+        "they are θ_m‖α‖²_{K_m}": theta / v**2,
+    }
+    for words, other in ways.items():
+        other = np.where(np.isfinite(other), other, 0.0)
+        if _proportional(other, theta):
+            continue
+        error = case.after(weights=other)
+        if error > case.explained:
+            scale = _best_scale(replace(case, given=replace(case.given, weights=other)))
+            error = min(error, case.after(weights=other / scale))
+        words = f"something else than weights is returned: {words}"
+        yield Explanation("weights transformed", words, error)
+
+
+def _proportional(a: Array, b: Array) -> bool:
+    return bool(np.allclose(a * np.sum(b), b * np.sum(a), rtol=SAME_NUMBER))
+
+
+def scaled_dual(case: Case) -> Explanations:
+    """cα for the usual factors c: α in units of C, per sample, or with a lost ½."""
+    dual, C = case.given.dual, case.problem.spread_costs
+    if dual is None or not np.any(dual):
+        return
+    n = case.problem.grams.n
+    ways: dict[str, Any] = {"C": C, "1/C": 1 / C, "n": n, "1/n": 1 / n, "2": 2.0, "1/2": 0.5,
+            "n·C": n * C, "1/(n·C)": 1 / (n * C)}  # fmt: skip
+    for name, factor in ways.items():
+        if np.allclose(factor, 1.0):
+            continue
+        words = f"α in other units: multiplied by {name} it is certified"
+        yield Explanation("dual scaled", words, case.after(dual=factor * dual))
+
+
+def wrong_bias(case: Case) -> Explanations:
+    """Optimal with the best bias in place of b, or with −b."""
+    b = case.given.bias
+    if b is None or not case.problem.bias:
+        return
+    words = "the bias has the wrong sign: f has −b in place of b"
+    yield Explanation("bias wrong", words, case.after(bias=-np.asarray(b)))
+    words = f"b = {b!r:.20} is not the best bias for w; with that it is certified"
+    yield Explanation("bias wrong", words, case.after(bias=None))
 
 
 def permuted_weights(case: Case) -> Explanations:
@@ -404,6 +545,32 @@ def stale(case: Case) -> Explanations:
             words = f"stale dual: it belongs to {name}"
             yield Explanation("stale dual", words, max(error, case.solved_again))
             return
+    yield from _stale_for_unknown_weights(case)
+
+
+def _stale_for_unknown_weights(case: Case) -> Explanations:
+    """α that solves the SVM at some θ̂ ≥ 0, found from the margins: y f = 1 inside C."""
+    problem, dual = case.problem, case.dual
+    quadratic = problem.loss.quadratic(problem.y, problem.costs)
+    if quadratic is None or np.any(quadratic.kink):
+        return
+    free = quadratic.free(dual, 1e-6 * float(np.max(problem.costs)))
+    if len(free) < len(case.weights) + 1 or np.any(quadratic.ridge):
+        return
+    from scipy.optimize import nnls
+
+    rows = problem.grams.matvec(dual)[:, free].T
+    sides = [np.ones(len(free)), -np.ones(len(free))] if problem.bias else []
+    theta = nnls(np.column_stack([rows, *sides]), problem.y[free])[0][: rows.shape[1]]
+    error, inner = case.of_svm(dual, theta), case.of_svm(dual, case.weights)
+    near = np.allclose(theta, case.weights, rtol=SAME_NUMBER, atol=0.0)
+    if error <= case.explained < inner and not near:
+        far = float(np.linalg.norm(theta - case.weights) / np.linalg.norm(theta))
+        words = (
+            f"stale dual: it solves the SVM at other weights, {far:.2g} of their "
+            "length from those returned, such as those of an iterate before"
+        )
+        yield Explanation("stale dual", words, max(error, case.solved_again))
 
 
 def halves(case: Case) -> Explanations:
@@ -430,6 +597,7 @@ def halves(case: Case) -> Explanations:
 
 HYPOTHESES: tuple[Callable[[Case], Explanations], ...] = (
     wrong_sign, infeasible, bias, other_C, other_C_per_class, other_formulation,
-    other_loss, scaled_weights, permuted_weights, ignored_kernels, ignored_samples,
-    single_precision, stale, halves,
+    other_loss, scaled_weights, transformed_weights, scaled_dual, permuted_weights,
+    other_kernels, ignored_kernels, ignored_samples, single_precision, wrong_bias,
+    stale, halves,
 )  # fmt: skip

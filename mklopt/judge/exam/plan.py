@@ -7,7 +7,8 @@ the same, and fresh ones (fresh.py), drawn from the seed of the exam.
 Asked is what is claimed: by the arguments of the exam, or by the traits of a solver. A
 function for which nothing is stated claims the hinge with LpNorm(2), and whatever else
 it does not refuse: it is asked for every loss and formulation once, and ValueError or
-NotImplementedError is then no failure.
+NotImplementedError is then no failure. The same holds for own problems (`problems=`),
+which are asked in place of graded and fresh ones: what is not claimed is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from ...formulations.lp_norm import LpNorm
 from ...formulations.text import known_kind, read_formulation
 from ...problem import Problem, loss_from
 from ...reference.graded_problems import GRADED, GRADES, Graded
+from ...run.own_solver import name_of
 from ...solvers import Solver
+from ...tasks.race import named_problems
 from ...util.tables import shown
 from .fresh import (
     LARGE_C,
@@ -38,10 +41,10 @@ from .fresh import (
     varied,
     with_other_kernels,
 )
-from .trial import name_of
 
 DEFAULT_TOL = 1e-6
-FRESH = "fresh"  # the grade of the problems that are drawn
+FRESH = "fresh"  # the grade of the problems that are drawn,
+OWN = "own"  # and of those that were given
 FIRST_KINDS = ("LpNorm", "BlockL1", "GroupLasso", "VSKL", "Tikhonov")  # tried first,
 FIRST_LOSSES = ("hinge", "squared", "logistic", "eps_insensitive")  # if supported
 MAX_KINDS = 3  # formulations of a solver that states what it supports, graded
@@ -111,6 +114,15 @@ class Kind:
         except TypeError:  # it has parameters without a default
             return self.spec.examples(M)[0]
 
+    def covers(self, other: Formulation, M: int) -> bool:
+        """Whether a formulation is of this kind, with any parameters if it is open."""
+        if self.family:
+            return isinstance(other, self.spec)
+        try:
+            return self.usual(M) == other
+        except ValueError:
+            return False
+
     def examples(self, M: int) -> list[Formulation]:
         """Several parameters of a family; otherwise what was given."""
         usual = self.usual(M)
@@ -132,6 +144,12 @@ class Claim(NamedTuple):
     family: bool  # whether the parameters of the loss are left open
     optional: bool = False
 
+    def covers(self, problem: Problem) -> bool:
+        """Whether a problem has this formulation and this loss."""
+        loss = problem.loss
+        same = loss.name == self.loss.name if self.family else loss == self.loss
+        return same and self.kind.covers(problem.formulation, problem.grams.M)
+
     def loss_for(self, rng: Rng) -> Loss:
         """The loss, with parameters drawn at random where they are left open."""
         return varied(self.loss, rng) if self.family else self.loss
@@ -140,6 +158,7 @@ class Claim(NamedTuple):
 def plan(
     solver: Any,
     *,
+    problems: Any = None,
     formulations: Iterable[Any] | None = None,
     losses: Iterable[str | Loss] | None = None,
     grades: Iterable[str] | None = None,
@@ -152,7 +171,8 @@ def plan(
     """The questions that a solver is asked; see check_solver."""
     asked, leave_out = tuple(grades or (*GRADES, FRESH)), tuple(leave_out)
     _check_names("grade", asked, (*GRADES, FRESH))
-    named = dict.fromkeys([x.name for x in (*GRADED, *SITUATIONS)])
+    own = {} if problems is None else named_problems(problems, "check_solver")
+    named = dict.fromkeys([*own, *(x.name for x in (*GRADED, *SITUATIONS))])
     _check_names("problem to leave out", leave_out, named)
     if tol is not None and not 0 < tol < 1:
         raise ValueError(f"tol = {tol!r}: a relative gap between 0 and 1")
@@ -160,6 +180,11 @@ def plan(
     traits = solver if isinstance(solver, Solver) else None
     claims = _claims(traits, _list(formulations), _list(losses))
     make = Maker(traits, _bias(traits, bias, leave_out), tol, leave_out)
+    if own:
+        required = [c for c in claims if not c.optional]
+        stated = traits is not None or formulations is not None or losses is not None
+        make.own(own, required if stated else None)
+        asked = tuple(grades or ())
     if quick and grades is None:
         asked = (GRADES[0], FRESH)
     for claim in _few(claims, traits, quick):
@@ -169,8 +194,8 @@ def plan(
         _draw_fresh(make, claims, np.random.default_rng(seed), quick)
     if not make.questions:
         raise ValueError(
-            f"no graded problem fits {name_of(solver)} with these formulations, losses "
-            "and grades"
+            f"no problem fits {name_of(solver)} with these formulations, losses and "
+            "grades"
         )
     return Plan(tuple(make.questions), tuple(make.dropped), seed)
 
@@ -300,6 +325,22 @@ class Maker:
             return
         found = Question(grade, name, problem, self.goal, claim.optional)
         self.questions.append(found)
+
+    def own(self, problems: dict[str, Problem], claims: list[Claim] | None) -> None:
+        """Own problems, unless the solver does not claim them; None: no claims."""
+        for name, problem in problems.items():
+            claimed = claims is None or any(claim.covers(problem) for claim in claims)
+            other = self.bias is not None and problem.bias != self.bias
+            if (
+                name in self.leave_out
+                or other
+                or not claimed
+                or not self._fits(problem)
+            ):
+                self.dropped[f"{name} (not claimed)"] = True
+                continue
+            optional = claims is None
+            self.questions.append(Question(OWN, name, problem, self.goal, optional))
 
     def graded(self, graded: Graded, claim: Claim) -> None:
         """A graded problem with the formulation and loss of a claim."""

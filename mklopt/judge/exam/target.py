@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ...run.own_solver import callable_with_a_problem, name_of
 from ...solvers import Solver, solvers
 from .sandbox import Trials
-from .trial import callable_with_a_problem, name_of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ that must be found again.
 from __future__ import annotations
 
 import hashlib
-import importlib
-import inspect
 import json
 import os
 import struct
@@ -24,8 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import cache, partial, wraps
-from operator import attrgetter
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -35,7 +32,14 @@ from mklopt.certificates.certificate import Certificate
 from mklopt.judge.exam.answer import PARTS, Answer, Candidate, pack
 from mklopt.problem import Problem, describe
 from mklopt.run.loop import Best, solve
-from mklopt.solvers import Iterate, Solver, solvers
+from mklopt.run.own_solver import (
+    BadAnswer,
+    callable_with_a_problem,
+    checked_iterates,
+    imported,
+    point_of,
+)
+from mklopt.solvers import Iterate, Solver
 
 try:
     import resource
@@ -51,57 +55,7 @@ HIDDEN = ("judge", "exam", "pytest", "mklopt.cli", "xdist")  # parts of names
 PACKAGE = os.path.dirname(mklopt.__file__)
 
 
-class BadAnswer(Exception):
-    """What came back is not what a solver returns."""
-
-
-# ---- finding the candidate ---------------------------------------------------
-
-
-def imported(path: str) -> Any:
-    """The object "module:name"; the current directory is searched first."""
-    module, _, name = path.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        found = importlib.import_module(module)
-    except BaseException as error:  # a module may even try to exit
-        missing = isinstance(error, ModuleNotFoundError) and error.name == module
-        raise ValueError(
-            f"there is no module {module!r} here or installed; run this in its folder"
-            if missing or not module
-            else f"importing {module} raised {type(error).__name__}: {error}"
-        ) from None
-    try:
-        return attrgetter(name)(found)
-    except AttributeError:
-        raise ValueError(f"module {module!r} has no {name!r}") from None
-
-
-def callable_with_a_problem(given: Any) -> Any:
-    """The solver as it is, or ValueError where it cannot be one."""
-    if isinstance(given, Solver):
-        return given
-    if not callable(given):
-        raise ValueError(
-            f"{given!r:.40} is no solver; give a generator function of iterates, a "
-            "function problem → (weights, dual) or → weights, its module:name, or the "
-            f"name of one of ours: {', '.join(solvers())}"
-        )
-    try:
-        inspect.signature(given).bind(None)
-    except TypeError as error:
-        raise ValueError(
-            f"{name_of(given)} cannot be called with a problem alone: {error}"
-        ) from None
-    except ValueError:  # built-in functions have no signature to look at
-        pass
-    return given
-
-
-def name_of(solver: Any) -> str:
-    """What a solver is called in a report."""
-    return getattr(solver, "name", getattr(solver, "__name__", type(solver).__name__))
+# ---- the candidate ------------------------------------------------------------
 
 
 def statement(path: str) -> dict[str, Any]:
@@ -174,7 +128,8 @@ def _called(function: Callable, problem: Problem, tol: float, limit: float) -> A
         anything = frozenset({"any"}), frozenset({True, False})
         found = Solver(name, lambda p: returned, frozenset(), *anything, 0.0, "", "")
         return _in_the_loop(found, problem, tol, limit)
-    candidate = _returned(returned, problem)
+    weights, dual = point_of(returned, problem)
+    candidate = Candidate(dual, weights)
     changed = any(not np.array_equal(now, then) for now, then in RETURNED)
     parts = returned if isinstance(returned, tuple | list) else [returned]
     RETURNED[:] = [(a, a.copy()) for a in parts if isinstance(a, np.ndarray)]
@@ -191,10 +146,10 @@ def _in_the_loop(solver: Solver, problem: Problem, tol: float, limit: float) -> 
     @wraps(solver.steps)
     def steps(*arguments: Any, **options: Any) -> Any:
         certificate: Any = None
-        inner: Any = solver.steps(*arguments, **options)
+        inner: Any = checked_iterates(solver.steps(*arguments, **options))
         with closing(inner), suppress(StopIteration):
             while True:
-                seen.append(_iterate(inner.send(certificate)))
+                seen.append(inner.send(certificate))
                 certificate = yield seen[-1]
 
     def look(certificate: Any, trace: Any) -> None:
@@ -220,18 +175,6 @@ def _in_the_loop(solver: Solver, problem: Problem, tol: float, limit: float) -> 
     )
 
 
-def _iterate(given: Any) -> Iterate:
-    """An iterate whose functions are called once, when it is certified."""
-    if not isinstance(given, Iterate):
-        raise BadAnswer(
-            f"the generator yielded a {type(given).__name__}; yield "
-            "mklopt.solvers.Iterate(dual=…, weights=…)"
-        )
-    parts = {name: getattr(given, name) for name in ("dual", "coefficients")}
-    once: dict[str, Any] = {k: cache(v) for k, v in parts.items() if callable(v)}
-    return replace(given, **once)
-
-
 def _of_certificate(made: Certificate) -> Candidate:
     """Weights where there are some: then feature weights follow from them."""
     features = made.features if made.weights is None else None
@@ -243,37 +186,6 @@ def _as_given(iterate: Iterate) -> Candidate:
     parts = (getattr(iterate, name) for name in PARTS)
     called = (part() if callable(part) else part for part in parts)
     return Candidate(*(None if a is None else np.array(a, float) for a in called))
-
-
-def _returned(given: Any, problem: Problem) -> Candidate:
-    """(weights, dual), weights alone, or anything with these two attributes."""
-    n, M = problem.grams.n, problem.grams.M
-    if hasattr(given, "weights") and hasattr(given, "dual"):
-        given = (given.weights, given.dual)
-    sequence = isinstance(given, tuple | list) and len(given) == 2
-    pair = sequence and np.ndim(given[0]) > 0
-    weights, dual = given if pair else (given, None)
-    shapes = [np.shape(a) for a in given] if pair else []
-    if shapes == [problem.shape, (M,)] and problem.shape != (M,):
-        raise BadAnswer("it returned (dual, weights); return (weights, dual)")
-    weights = _array(weights, (M,), f"weights, one for each of the {M} kernels")
-    if dual is not None:
-        dual = _array(dual, problem.shape, f"dual variables for the {n} samples")
-    return Candidate(dual, weights)
-
-
-def _array(given: Any, shape: tuple[int, ...], what: str) -> Array:
-    kind = type(given).__name__
-    try:
-        if np.iscomplexobj(given):
-            kind = "complex array"
-            raise TypeError
-        array = np.array(given, float)
-    except (TypeError, ValueError):
-        raise BadAnswer(f"it returned a {kind} where {what}, were expected") from None
-    if array.shape != shape:
-        raise BadAnswer(f"it returned an array {array.shape}; expected {shape}: {what}")
-    return array
 
 
 def _described(error: BaseException) -> str:
@@ -303,7 +215,8 @@ def serve(solver: Any, questions: Any, limit: float, receive: Any, send: Any) ->
             continue
         problem, tol = questions[int(line)]
         try:
-            solver = imported(path) if isinstance(solver, str) else solver
+            if isinstance(solver, str):
+                solver = callable_with_a_problem(imported(path))
             answer = answered(solver, problem, tol, limit)
         except ValueError as error:
             answer = Answer("raised", str(error))

@@ -32,7 +32,7 @@ def test_any_candidate_at_all_gives_a_true_interval(seed):
         problem = cell.problem()
         alpha = rng.normal(size=problem.shape) * 10.0 ** rng.integers(-3, 4)
         theta = rng.exponential(size=6) * 10.0 ** rng.integers(-3, 3)
-        certificate = certify(problem, alpha, theta)
+        certificate = certify(problem, dual=alpha, weights=theta)
         reference = STORE.load(problem)
         assert reference is not None
         assert certificate.lower <= reference.upper, cell.name
@@ -43,8 +43,10 @@ def test_any_candidate_at_all_gives_a_true_interval(seed):
 def test_weights_and_coefficients_say_the_same():
     problem = random_problem(5, formulation=LpNorm(2.0))
     alpha, theta = 0.3 * problem.y, np.array([0.1, 0.5, 0.0])
-    first = certify(problem, alpha, theta)
-    second = certify(problem, alpha, coefficients=np.multiply.outer(theta, first.alpha))
+    first = certify(problem, dual=alpha, weights=theta)
+    second = certify(
+        problem, dual=alpha, coefficients=np.multiply.outer(theta, first.alpha)
+    )
     assert first.primal == pytest.approx(second.primal, rel=1e-13)
     assert first.dual == second.dual
     assert first.upper == pytest.approx(second.upper, rel=1e-11)
@@ -53,7 +55,7 @@ def test_weights_and_coefficients_say_the_same():
 def test_the_order_of_repair_keeps_every_constraint():
     """Scaling for Ω* comes last: the point behind the dual value is feasible."""
     problem = random_problem(2, formulation=GroupLasso(), C=50.0)
-    certificate = certify(problem, 40.0 * problem.y, np.ones(3))
+    certificate = certify(problem, dual=40.0 * problem.y, weights=np.ones(3))
     point = certificate.shrink * certificate.alpha
     assert certificate.shrink < 1
     assert abs(np.sum(point)) < 1e-12
@@ -65,7 +67,7 @@ def test_shrinking_finds_the_best_multiple():
     """For Ω = ½(Σu)² and the hinge the best multiple of α has a closed form."""
     problem = random_problem(3, formulation=BlockL1(), C=10.0)
     balanced = np.where(problem.y > 0, 5.0, -5.0)
-    certificate = certify(problem, balanced, np.ones(3))
+    certificate = certify(problem, dual=balanced, weights=np.ones(3))
     gain, price = np.sum(np.abs(balanced)), np.max(problem.grams.quad(balanced))
     best = min(1.0, gain / price)
     assert certificate.dual == pytest.approx(
@@ -81,7 +83,7 @@ def test_shrinking_finds_the_best_multiple():
         (dict(dual=np.ones(12), weights=-np.ones(3)), "weights are ≥ 0"),
         (dict(dual=np.full(12, np.nan), weights=np.ones(3)), "NaN"),
         (dict(dual=np.ones(12), weights=np.array([1, 1, np.inf])), "finite"),
-        (dict(dual=np.ones(12)), "give one of weights"),
+        (dict(), "give dual= alone, or one of weights="),
         (
             dict(dual=np.ones(12), coefficients=np.ones((3, 5))),
             "coefficients has shape",
@@ -95,9 +97,9 @@ def test_bad_candidates_get_one_clear_sentence(given, words):
 
 def test_best_of_takes_the_better_half_of_each():
     problem = random_problem(8, formulation=LpNorm(2.0))
-    good_dual = certify(problem, 0.05 * problem.y, np.zeros(3))
-    good_primal = certify(problem, np.zeros(12), np.zeros(3))
-    a = certify(problem, 0.05 * problem.y, 5 * np.ones(3))
+    good_dual = certify(problem, dual=0.05 * problem.y, weights=np.zeros(3))
+    good_primal = certify(problem, dual=np.zeros(12), weights=np.zeros(3))
+    a = certify(problem, dual=0.05 * problem.y, weights=5 * np.ones(3))
     joined = a.best_of(good_primal)
     assert joined.dual == max(a.dual, good_primal.dual) == good_dual.dual
     assert joined.primal == min(a.primal, good_primal.primal)
@@ -108,11 +110,11 @@ def test_best_of_takes_the_better_half_of_each():
 def test_a_certificate_speaks_of_the_kernels_it_was_made_for():
     """A later proof for K + δI does not turn an interval for K into a theorem."""
     problem = random_problem(4, formulation=LpNorm(2.0), exact=False)
-    early = certify(problem, 0.1 * problem.y, np.ones(3))
+    early = certify(problem, dual=0.1 * problem.y, weights=np.ones(3))
     interval = early.enclosure
     problem.grams.verify_psd()
     assert early.assumptions and early.enclosure[:2] == interval[:2]
-    late = certify(problem, 0.1 * problem.y, np.ones(3))
+    late = certify(problem, dual=0.1 * problem.y, weights=np.ones(3))
     assert late.assumptions == [] and np.all(late.shift > 0)
 
 
@@ -122,7 +124,7 @@ def test_saturated_multinomial_candidates_do_not_hang(size):
     loss = losses_by_name()["multinomial"]()
     problem = Problem(grams, targets["classes"], loss, LpNorm(2.0), C=size)
     alpha = 0.3 * size * np.random.default_rng(0).normal(size=(40, 3))
-    found = certify(problem, alpha, size * np.ones(6))
+    found = certify(problem, dual=alpha, weights=size * np.ones(6))
     assert np.isfinite(found.upper) and found.relative_gap >= 0
 
 
@@ -130,7 +132,7 @@ def test_an_indefinite_kernel_shows_as_broken_duality():
     grams = GramStack(np.eye(2)[None])
     grams._store.P[0, 1] = 3.0  # given as such, it would have been refused
     problem = Problem(grams, np.array([1.0, -1.0]), "hinge", LpNorm(2.0), C=10.0)
-    found = certify(problem, [10.0, -10.0], coefficients=[[-1.0, 1.0]])
+    found = certify(problem, dual=[10.0, -10.0], coefficients=[[-1.0, 1.0]])
     assert (found.lower, found.upper) == (found.dual, found.primal) == (-INF, INF)
     assert "weak duality fails" in found.enclosure.reason
     assert found.enclosure.reason in str(found) and found.relative_gap == INF
@@ -149,11 +151,11 @@ def test_a_fresh_certificate_pays_for_its_enclosure_and_repeats_itself(loss, kin
         alpha = alpha if loss == "multinomial" else alpha * problem.y
         shape = (3,) if kind == "weights" else (3, *problem.shape)
         point = {kind: rng.uniform(size=shape)}
-        first = certify(problem, alpha, **point)
+        first = certify(problem, dual=alpha, **point)
         before = problem.grams.passes
         assert first.lower <= first.upper
         assert problem.grams.passes == before
-        again = certify(problem, first.alpha, **point)
+        again = certify(problem, dual=first.alpha, **point)
         np.testing.assert_array_equal(again.alpha, first.alpha)
         assert (again.primal, again.dual) == (first.primal, first.dual)
         assert again.enclosure[:2] == first.enclosure[:2]
@@ -162,11 +164,11 @@ def test_a_fresh_certificate_pays_for_its_enclosure_and_repeats_itself(loss, kin
 
 def test_assumptions_are_printed_with_the_bounds():
     problem = random_problem(4, formulation=LpNorm(2.0), exact=False)
-    early = str(certify(problem, 0.1 * problem.y, np.ones(3)))
+    early = str(certify(problem, dual=0.1 * problem.y, weights=np.ones(3)))
     assert "assuming the kernels are positive semi-definite" in early
     assert "proved" not in early
     problem.grams.verify_psd()
-    late = str(certify(problem, 0.1 * problem.y, np.ones(3)))
+    late = str(certify(problem, dual=0.1 * problem.y, weights=np.ones(3)))
     assert "\nproved: " in late and "assuming" not in late
 
 
@@ -203,11 +205,11 @@ def test_block_norms_are_those_of_the_kernels_with_their_shift(shift):
     problem = random_problem(7, formulation=LpNorm(2.0), exact=False)
     problem.grams.shift = np.full(3, shift)
     theta = np.array([0.3, 0.0, 2.0])
-    found = certify(problem, 0.1 * problem.y, theta)
+    found = certify(problem, dual=0.1 * problem.y, weights=theta)
     K = problem.grams.dense() + shift * np.eye(12)
     expected = theta * np.sqrt([found.alpha @ k @ found.alpha for k in K])
     np.testing.assert_allclose(found.norms, expected, rtol=1e-12)
-    same = certify(problem, 0.1 * problem.y, coefficients=found.expansion)
+    same = certify(problem, dual=0.1 * problem.y, coefficients=found.expansion)
     np.testing.assert_allclose(same.norms, expected, rtol=1e-12)
     assert same.primal == pytest.approx(found.primal, rel=1e-12)
     assert found.gap == found.primal - found.dual
@@ -216,7 +218,7 @@ def test_block_norms_are_those_of_the_kernels_with_their_shift(shift):
 
 def test_the_width_is_the_relative_gap_of_the_proved_bounds():
     problem = random_problem(5, formulation=LpNorm(2.0))
-    found = certify(problem, 0.3 * problem.y, np.ones(3))
+    found = certify(problem, dual=0.3 * problem.y, weights=np.ones(3))
     width = (found.upper - found.lower) / found.upper
     assert found.width == width >= found.relative_gap * (1 - 1e-9)
     assert f"{found.lower:.12g} ≤ f* ≤ {found.upper:.12g}" in str(found)
@@ -225,10 +227,10 @@ def test_the_width_is_the_relative_gap_of_the_proved_bounds():
 def test_remembered_products_give_the_same_bounds_for_fewer_passes():
     problem = random_problem(5, formulation=LpNorm(2.0), exact=False)
     alpha, theta = 0.3 * problem.y, np.array([0.1, 0.5, 0.0])
-    first = certify(problem, alpha, theta)
+    first = certify(problem, dual=alpha, weights=theta)
     problem.grams.quad(first.alpha), problem.grams.combine(theta)
     before = problem.grams.passes
-    again = certify(problem, first.alpha, theta, remembered=True)
+    again = certify(problem, dual=first.alpha, weights=theta, remembered=True)
     assert problem.grams.passes == before
     assert again.primal == pytest.approx(first.primal, rel=1e-13)
     assert again.dual == pytest.approx(first.dual, rel=1e-13)
@@ -238,8 +240,8 @@ def test_points_cannot_be_changed_under_their_bounds():
     """lower and upper are computed on first use, from these arrays."""
     problem = random_problem(4, formulation=LpNorm(2.0))
     weights, B = np.ones(3), np.zeros((3, len(problem.y)))
-    one = certify(problem, 0.1 * problem.y, weights)
-    two = certify(problem, 0.1 * problem.y, coefficients=B)
+    one = certify(problem, dual=0.1 * problem.y, weights=weights)
+    two = certify(problem, dual=0.1 * problem.y, coefficients=B)
     found = (one.alpha, one.weights, one.norms, one.shift, two.coefficients)
     for array in (*found, problem.y, problem.costs):
         with pytest.raises(ValueError, match="read-only"):

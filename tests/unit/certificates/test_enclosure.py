@@ -75,7 +75,7 @@ def test_the_enclosure_holds_in_exact_arithmetic(formulation, loss, exact):
         rng = np.random.default_rng(seed)
         candidate = C * problem.y * rng.uniform(0, 1, size=12)
         theta = rng.uniform(0, 0.2, size=3)
-        certificate = certify(problem, candidate, theta)
+        certificate = certify(problem, dual=candidate, weights=theta)
         assert certificate.assumptions == []
         found = certificate.enclosure
         assert found.lower <= exact_dual(problem, found.alpha, found.shrink)
@@ -95,7 +95,9 @@ def test_multiclass_enclosure_contains_the_reference():
             VSKL(((0, 1, 2), (3, 4, 5)), INF),
         )
         rng = np.random.default_rng(0)
-        certificate = certify(problem, 0.1 * rng.normal(size=(40, 3)), 0.1 * np.ones(6))
+        certificate = certify(
+            problem, dual=0.1 * rng.normal(size=(40, 3)), weights=0.1 * np.ones(6)
+        )
         assert certificate.assumptions == []
         assert certificate.dual - 1e-9 <= certificate.lower <= certificate.dual + 1e-9
         assert certificate.lower < certificate.upper
@@ -105,7 +107,7 @@ def test_multiclass_enclosure_contains_the_reference():
 def test_bounds_that_leave_float64_are_infinite_not_nan(theta):
     problem = random_problem(1, formulation=LpNorm(2.0))
     with np.errstate(all="ignore"):
-        found = certify(problem, problem.y, np.full(3, theta))
+        found = certify(problem, dual=problem.y, weights=np.full(3, theta))
         assert found.lower <= found.upper and not np.isnan(found.upper)
 
 
@@ -123,7 +125,7 @@ def test_the_dual_point_of_an_enclosure_is_exactly_feasible(loss):
     if loss == "multinomial":
         problem = problem.with_(y=np.arange(12) % 3, loss=loss)
     alpha = np.random.default_rng(4).normal(size=problem.shape)
-    found = enclose(certify(problem, alpha, np.ones(3)))
+    found = enclose(certify(problem, dual=alpha, weights=np.ones(3)))
     columns = found.alpha.reshape(12, -1).T
     for column in columns:
         assert sum(map(Fraction, column.tolist()), Fraction(0)) == 0
@@ -206,7 +208,7 @@ def test_bounds_are_true_over_the_whole_range_of_float64(part):
         problem = any_problem(rng)
         with np.errstate(all="ignore"):
             alpha, point = any_point(rng, problem)
-        certificate = certify(problem, alpha, **point)
+        certificate = certify(problem, dual=alpha, **point)
         found = certificate.enclosure
         proved = np.isfinite([found.lower, found.upper])
         assert all(proved) == (found.reason == "") and str(certificate), seed
@@ -322,7 +324,7 @@ def test_negative_losses_are_rounded_upwards_too():
 def test_shrinking_stays_inside_the_domain_of_the_dual_norm():
     for seed in range(40):
         problem = random_problem(seed, formulation=GroupLasso(), C=50.0, exact=False)
-        found = certify(problem, 40.0 * problem.y, np.ones(3)).enclosure
+        found = certify(problem, dual=40.0 * problem.y, weights=np.ones(3)).enclosure
         assert 0 < found.shrink < 1  # asserts inside that the norms are at most 1:
         assert found.lower <= exact_dual(problem, found.alpha, found.shrink)
 
@@ -378,10 +380,10 @@ def test_squares_of_tiny_norms_are_not_lost_under_huge_parameters():
 def test_derived_operators_have_an_absolute_error():
     """A solver's tolerance does not shrink with the problem."""
     mine = formulation(lambda u: cp.sum_squares(u))
-    found = certify(small(mine, C=1e-12), np.array([1e-13, -1e-13]), [1.0])
+    found = certify(small(mine, C=1e-12), dual=np.array([1e-13, -1e-13]), weights=[1.0])
     assert found.upper >= found.primal + 0.9e-8
     assert found.lower <= found.dual - 0.9e-8
-    twin = certify(small(BlockPower(2.0), C=1e-12), found.alpha, [1.0])
+    twin = certify(small(BlockPower(2.0), C=1e-12), dual=found.alpha, weights=[1.0])
     assert twin.upper - twin.lower < 1e-11
 
 
@@ -392,7 +394,7 @@ def test_the_dual_point_is_inside_a_derived_domain():
     problem = Problem(grams, np.array([1.0, -1.0]), "hinge", mine, C=10.0)
     for above in (0.0, 1e-10, 1e-9, 3e-9, 1e-8, 1.3e-8, 3e-8, 1e-6, 1e-3):
         alpha = 0.5 * (1 + above) * problem.y  # the norm of v is 1 + above
-        found = certify(problem, alpha, np.ones(2)).enclosure
+        found = certify(problem, dual=alpha, weights=np.ones(2)).enclosure
         assert found.shrink * (1 + above) <= 1 and found.shrink > 1 - 2e-6 - above
 
 

@@ -114,7 +114,7 @@ def test_bounds_of_feature_weights_hold_in_exact_arithmetic(formulation, bias, C
         more: Any = {"formulation": formulation, "C": C, "bias": bias}
         problem, _ = pair(seed=seed, **more)
         alpha, _, w = candidates(problem, seed)
-        found = certify(problem, alpha, features=w)
+        found = certify(problem, dual=alpha, features=w)
         assert found.assumptions == []
         np.testing.assert_array_equal(found.features, w)
         holds(problem, found)
@@ -128,8 +128,8 @@ def test_bounds_of_weights_hold_in_exact_arithmetic(loss, bias):
     assert problem.grams.in_feature_space
     alpha, theta, _ = candidates(problem)
     for found in (
-        certify(problem, alpha, theta),
-        certify(problem, alpha, theta, remembered=True),
+        certify(problem, dual=alpha, weights=theta),
+        certify(problem, dual=alpha, weights=theta, remembered=True),
         certify_again(problem, alpha, theta),
     ):
         assert found.features is not None
@@ -142,10 +142,13 @@ def test_bounds_of_several_columns_hold_in_exact_arithmetic(loss):
     problem, dense = pair(loss=loss, y=np.arange(12.0) % 3)
     alpha, theta, w = candidates(problem)
     for given in ({"weights": theta}, {"features": w}):
-        found = certify(problem, alpha, **given)
+        found = certify(problem, dual=alpha, **given)
         assert found.features is not None and found.features.shape == (6, 3)
         holds(problem, found)
-    found, same = certify(problem, alpha, theta), certify(dense, alpha, theta)
+    found, same = (
+        certify(problem, dual=alpha, weights=theta),
+        certify(dense, dual=alpha, weights=theta),
+    )
     assert found.upper == pytest.approx(same.upper, rel=1e-10)
 
 
@@ -159,7 +162,10 @@ def test_points_have_the_bounds_of_the_dense_kernels(formulation, bias):
     B = np.multiply.outer(theta, alpha)
     B[1] = 0.5
     for given in ({"weights": theta}, {"coefficients": B}):
-        found, same = certify(problem, alpha, **given), certify(dense, alpha, **given)
+        found, same = (
+            certify(problem, dual=alpha, **given),
+            certify(dense, dual=alpha, **given),
+        )
         assert found.features is not None and same.features is None
         for one in ("lower", "upper", "dual", "primal", "shrink", "bias"):
             expected = pytest.approx(getattr(same, one), rel=1e-9, abs=1e-9)
@@ -176,7 +182,10 @@ def test_bounds_enclose_the_optimum_of_the_dense_kernels(formulation, bias):
     best = mklopt.solve(dense, tol=1e-8).certificate
     assert best.width < 1e-7
     alpha, theta, w = candidates(problem)
-    points = [certify(problem, alpha, theta), certify(problem, alpha, features=w)]
+    points = [
+        certify(problem, dual=alpha, weights=theta),
+        certify(problem, dual=alpha, features=w),
+    ]
     points.append(mklopt.solve(problem, tol=1e-8).certificate)
     assert points[-1].width < 1e-7
     for found in points:
@@ -190,20 +199,20 @@ def test_the_bounds_of_float32_factors_are_for_the_rounded_numbers():
     grams = GramStack.from_factors(L, dtype="float32")
     problem = Problem(grams, labels(L), "hinge", LpNorm(2.0), 10.0)
     alpha, theta, w = candidates(problem)
-    holds(problem, certify(problem, alpha, theta))
-    holds(problem, certify(problem, alpha, features=w))
+    holds(problem, certify(problem, dual=alpha, weights=theta))
+    holds(problem, certify(problem, dual=alpha, features=w))
 
 
 def test_a_part_of_a_stack_in_another_order():
     whole, _ = pair()
     problem = whole.with_(grams=whole.grams.subset(np.array([2, 0])))
     alpha, _, w = candidates(whole)
-    found = certify(problem, alpha, features=w[:5])
+    found = certify(problem, dual=alpha, features=w[:5])
     holds(problem, found)
     for zeros in (slice(0, 3), slice(3, 5), slice(0, 5)):
         w = np.array(found.features)
         w[zeros] = 0.0
-        holds(problem, certify(problem, alpha, features=w))
+        holds(problem, certify(problem, dual=alpha, features=w))
 
 
 # ---- the errors themselves -----------------------------------------------------------
@@ -310,7 +319,7 @@ def test_bounds_do_not_depend_on_the_number_of_threads(monkeypatch):
     found = []
     for k in (1, 2, 3):
         with mklopt.threads(k):
-            one = certify(problem, alpha, theta)
+            one = certify(problem, dual=alpha, weights=theta)
         found.append((one.lower, one.upper, one.dual, one.primal, one.bias))
     assert found[0] == found[1] == found[2]
     assert found[0][1] - found[0][3] <= 1e-10 * found[0][3]
@@ -323,17 +332,17 @@ def test_what_does_not_fit_is_refused_in_one_sentence():
     problem, dense = pair()
     alpha, theta, w = candidates(problem)
     with pytest.raises(ValueError, match=r"^features has shape \(5,\); expected \(6,"):
-        certify(problem, alpha, features=w[:5])
+        certify(problem, dual=alpha, features=w[:5])
     with pytest.raises(ValueError, match=r"^features has shape \(6, 1\); expected"):
-        certify(problem, alpha, features=w[:, None])
-    with pytest.raises(ValueError, match="give one of weights=, coefficients= and"):
-        certify(problem, alpha, theta, features=w)
-    with pytest.raises(ValueError, match="features= is for kernels that are given as"):
-        certify(dense, alpha, features=w)
+        certify(problem, dual=alpha, features=w[:, None])
+    with pytest.raises(ValueError, match="or one of weights=, coefficients=, w="):
+        certify(problem, dual=alpha, weights=theta, features=w)
+    with pytest.raises(ValueError, match="are for kernels that are given as"):
+        certify(dense, dual=alpha, features=w)
     with pytest.raises(ValueError, match="features has NaN or infinite entries"):
-        certify(problem, alpha, features=np.full(6, np.nan))
+        certify(problem, dual=alpha, features=np.full(6, np.nan))
     with pytest.raises(ValueError, match="no coefficients: use `features`"):
-        _ = certify(problem, alpha, features=w).expansion
+        _ = certify(problem, dual=alpha, features=w).expansion
 
 
 @pytest.mark.usefixtures("feature_space")
@@ -341,11 +350,11 @@ def test_wrong_weights_are_refused_in_feature_space():
     problem, _ = pair()
     alpha, theta, _ = candidates(problem)
     with pytest.raises(ValueError, match=r"^weights has shape \(2,\); expected \(3,"):
-        certify(problem, alpha, theta[:2])
+        certify(problem, dual=alpha, weights=theta[:2])
     with pytest.raises(ValueError, match="weights has negative entries"):
-        certify(problem, alpha, -theta)
+        certify(problem, dual=alpha, weights=-theta)
     with pytest.raises(ValueError, match=r"^dual has shape \(11,\); expected \(12,"):
-        certify(problem, alpha[:11], theta)
+        certify(problem, dual=alpha[:11], weights=theta)
 
 
 # ---- points of two certificates, and files -------------------------------------------
@@ -364,8 +373,8 @@ def large(
 def test_the_better_points_of_two_certificates():
     p = large()
     zero, alpha = np.zeros(40), p.feasible(0.01 * p.y)
-    good = certify(p, zero, features=0.1 * np.eye(7)[0])
-    both = good.best_of(certify(p, alpha, features=10 * np.ones(7)))
+    good = certify(p, dual=zero, features=0.1 * np.eye(7)[0])
+    both = good.best_of(certify(p, dual=alpha, features=10 * np.ones(7)))
     assert both.primal == good.primal and both.dual > good.dual
     np.testing.assert_array_equal(both.features, good.features)
     assert both.upper >= both.lower

@@ -54,8 +54,8 @@ def test_what_is_true_is_proved(tmp_path, kind, loss, formulation):
     assert proved["problem"] == shifted.digest()
     again = mklopt.certify(
         shifted,
-        found.certificate.alpha,
-        found.certificate.weights,
+        dual=found.certificate.alpha,
+        weights=found.certificate.weights,
         coefficients=found.certificate.coefficients,
     )
     assert (proved["lower"], proved["upper"]) == (again.lower, again.upper)
@@ -122,7 +122,7 @@ def test_the_dual_point_is_written_in_integers():
 def test_infinite_bounds_are_not_written():
     problem = solved().problem
     with np.errstate(all="ignore"):
-        found = mklopt.certify(problem, problem.y, np.full(3, 1e300))
+        found = mklopt.certify(problem, dual=problem.y, weights=np.full(3, 1e300))
         with pytest.raises(ValueError, match="is infinite: a file cannot prove it"):
             portable.points_of(found)
 
@@ -169,7 +169,9 @@ def test_points_are_those_of_the_enclosure(tmp_path):
     assert (point["lower"], point["upper"]) == (found.lower, found.upper)
     own = found.coefficients is None
     assert ("weights" in point["primal"]) is own
-    mixed = mklopt.certify(found.problem, found.alpha, coefficients=found.expansion)
+    mixed = mklopt.certify(
+        found.problem, dual=found.alpha, coefficients=found.expansion
+    )
     given = portable.points_of(mixed)["primal"]["coefficients"]
     assert [*map(len, map(base64.b64decode, given))] == [64] * 3
 

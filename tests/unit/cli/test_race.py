@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -51,3 +52,20 @@ def test_mistakes_are_one_sentence_and_exit_code_2(mine):
     ):
         done = race("--data", mine, "--solvers", "auto", *words)
         assert done.exit_code == 2 and said in done.output
+
+
+def test_a_solver_of_ones_own_takes_part(mine, tmp_path, monkeypatch):
+    (tmp_path / "own_for_race.py").write_text(
+        "import mklopt\n"
+        "def solve(problem):\n"
+        "    return mklopt.solve(problem, tol=1e-9).weights\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    words = ["--data", mine, "--solvers", "analytic,own_for_race:solve", "--json"]
+    done = race(*words, "--tol", "1e-4")
+    assert done.exit_code == 0, done.output
+    names = {run["solver"]: run["status"] for run in json.loads(done.stdout)["runs"]}
+    assert names == {"analytic": "converged", "own_for_race:solve": "converged"}
+    alone = ["solve", mine, "--solver", "own_for_race:solve"]
+    assert CliRunner().invoke(main, alone).exit_code == 0

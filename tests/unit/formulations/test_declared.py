@@ -89,7 +89,7 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
 
     problem = Problem(GRAMS, Y, formulation=barrier)
     for size in (0.01, 0.1, 1.0):
-        found = certify(problem, size * Y, np.ones(6))
+        found = certify(problem, dual=size * Y, weights=np.ones(6))
         assert found.lower <= found.upper
 
 

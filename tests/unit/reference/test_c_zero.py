@@ -43,10 +43,10 @@ def test_weights_vanish_up_to_C_zero_and_not_beyond(loss, formulation):
     t, alpha = zero_point(p)
     at = p.with_(C=t)
     nothing = np.zeros(p.grams.M)
-    assert 0 <= certify(at, alpha, nothing).relative_gap <= 1e-7
+    assert 0 <= certify(at, dual=alpha, weights=nothing).relative_gap <= 1e-7
     beyond = reference.solve(p.with_(C=1.01 * t), tol=1e-7)
     assert np.max(beyond.norms) > 1e-3
-    zero = certify(beyond.certificate.problem, alpha, nothing)
+    zero = certify(beyond.certificate.problem, dual=alpha, weights=nothing)
     assert zero.primal > beyond.upper  # w = 0 is not optimal there
 
 
@@ -55,7 +55,7 @@ def test_the_conic_program_finds_the_same(loss, formulation):
     p = problem(loss, formulation, SMALL, SMALL_TARGETS)
     t, alpha = zero_point_by_program(p)
     assert t == pytest.approx(reference.C_zero(p), rel=1e-6)
-    shown = certify(p.with_(C=t), alpha, np.zeros(p.grams.M))
+    shown = certify(p.with_(C=t), dual=alpha, weights=np.zeros(p.grams.M))
     assert 0 <= shown.relative_gap <= 1e-6
 
 

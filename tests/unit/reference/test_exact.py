@@ -61,7 +61,9 @@ def test_fixed_weights_are_an_svm_with_osqp_and_with_libsvm():
     machine.fit(GRAMS.combine(theta), TARGETS["binary"])
     alpha = np.zeros(40)
     alpha[machine.support_] = machine.dual_coef_[0]
-    other = certify(problem.with_(formulation=FixedWeights(theta)), alpha, theta)
+    other = certify(
+        problem.with_(formulation=FixedWeights(theta)), dual=alpha, weights=theta
+    )
     assert overlap(found, other) and other.relative_gap <= 1e-5
 
 
@@ -94,7 +96,7 @@ def test_a_made_up_formulation_gets_everything():
     assert found.relative_gap <= 1e-7
     derived = reference.solve_dual(problem)
     assert derived.value == pytest.approx(found.upper, rel=1e-7)
-    again = certify(problem, found.dual, found.weights)
+    again = certify(problem, dual=found.dual, weights=found.weights)
     assert again.relative_gap <= 1e-5
     assert "numerically derived operators of elastic" in again.assumptions[0]
     # By hand: slope 1 + 0.2u, so θ = u/(1 + 0.2u), and θ = ‖w‖/‖α‖_K at the optimum.
@@ -177,7 +179,7 @@ def test_with_all_closed_forms_deleted(which, cell_counter):
     derived = reference.solve_dual(bare)
     assert derived.value == pytest.approx(stored.upper, rel=1e-8, abs=1e-8)
     assert derived.bound <= stored.upper * (1 + 1e-7)
-    again = certify(bare, stored.dual, coefficients=stored.coefficients)
+    again = certify(bare, dual=stored.dual, coefficients=stored.coefficients)
     assert abs(again.relative_gap) <= 1e-6
     cell_counter("run")
 

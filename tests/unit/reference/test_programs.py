@@ -53,7 +53,7 @@ def test_the_primal_meets_the_derived_dual(loss, bias):
         np.testing.assert_allclose(np.sum(alpha, axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(primal.dual_point(), alpha, atol=1e-3)
     v = np.sqrt(GRAMS.quad(alpha))
-    found = certify(problem, alpha, primal.norms() / v)
+    found = certify(problem, dual=alpha, weights=primal.norms() / v)
     assert 0 <= found.relative_gap <= 1e-3
     for w, size in zip(primal.weight_vectors(), primal.norms()):
         assert np.linalg.norm(w) == pytest.approx(size)

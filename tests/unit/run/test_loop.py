@@ -254,7 +254,7 @@ def test_standing_still_is_noticed(temporary):
 
 def test_the_best_primal_meets_the_best_dual(temporary):
     """Neither iterate is good; together they are, and the result is certified so."""
-    good = certify(problem(), ALPHA, THETA)
+    good = certify(problem(), dual=ALPHA, weights=THETA)
     zero = np.zeros_like(ALPHA)
 
     @temporary

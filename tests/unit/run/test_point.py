@@ -40,7 +40,7 @@ def test_all_three_rules_agree_at_a_solution_and_the_best_is_taken():
     """Coefficients with a wrong length in one kernel: only ∂Ω*(v)/v sees nothing."""
     B = BEST.expansion
     B[2] *= 3
-    found = certify(problem(), BEST.alpha, coefficients=B)
+    found = certify(problem(), dual=BEST.alpha, coefficients=B)
     assert found.relative_gap > 1e-3
     np.testing.assert_allclose(weights_near(found), BEST.weights, rtol=1e-4)
     again = certified_again(found, tol=1e-6)
@@ -50,7 +50,7 @@ def test_all_three_rules_agree_at_a_solution_and_the_best_is_taken():
 def test_a_sparse_solution_keeps_its_weights():
     """Ω* of BlockL1 is not smooth: the weights come from the primal point."""
     best = solve(problem(BlockL1()), tol=1e-9).certificate
-    found = certify(best.problem, best.alpha, coefficients=best.expansion)
+    found = certify(best.problem, dual=best.alpha, coefficients=best.expansion)
     theta = weights_near(found)
     assert 0 < np.count_nonzero(theta) < 6
     np.testing.assert_allclose(theta, best.weights, rtol=1e-6, atol=1e-12)
@@ -60,7 +60,7 @@ def test_coefficients_are_returned_where_no_weights_are_as_good():
     rng = np.random.default_rng(1)
     B = BEST.expansion * (1 + 1e-5 * rng.normal(size=(6, 60)))
     alpha = BEST.alpha * (1 - 1e-3 * rng.random(60))
-    found = certify(problem(), alpha, coefficients=B)
+    found = certify(problem(), dual=alpha, coefficients=B)
     again = certified_again(found, tol=1e-12)
     assert again.coefficients is not None and again.relative_gap == found.relative_gap
 

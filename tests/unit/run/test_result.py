@@ -27,7 +27,7 @@ ALPHA, THETA = BEST.dual, BEST.certificate.weights
 
 def test_a_result_says_what_happened():
     assert BEST.converged and 0 <= BEST.relative_gap <= 1e-9
-    again = certify(problem(), BEST.dual, THETA)
+    again = certify(problem(), dual=BEST.dual, weights=THETA)
     assert again.relative_gap == BEST.relative_gap
     assert again.lower == BEST.certificate.lower <= again.upper
     np.testing.assert_allclose(BEST.weights, THETA, rtol=1e-3)
@@ -55,7 +55,9 @@ def test_no_hint_where_it_would_mislead():
         {"loss": "multiclass_hinge", "y": np.arange(60) % 3},
     ):
         assert solve(problem(C=1e-5, **changes), tol=1e-3).hint == ""
-    zero = certify(problem(C=1e-5), 0 * ALPHA, THETA)  # a point that is far from f*
+    zero = certify(
+        problem(C=1e-5), dual=0 * ALPHA, weights=THETA
+    )  # a point that is far from f*
     assert replace(BEST, problem=problem(C=1e-5), certificate=zero).hint == ""
 
 
@@ -113,7 +115,7 @@ def test_decisions_from_fitted_kernels_and_points():
     expected = found.decision(fitted.cross(X[40:]))
     np.testing.assert_allclose(found.decision(fitted, X[40:]), expected, atol=1e-12)
     B = found.certificate.expansion * np.linspace(1, 2, 8)[:, None]
-    other = replace(found, certificate=certify(at, found.dual, coefficients=B))
+    other = replace(found, certificate=certify(at, dual=found.dual, coefficients=B))
     expected = other.decision(fitted.cross(X[40:]))
     np.testing.assert_allclose(other.decision(fitted, X[40:]), expected, atol=1e-12)
     wrongs = [fitted.subset(np.arange(3)), fitted.cross(X[40:])]
@@ -128,7 +130,7 @@ def test_decisions_of_many_kernels_take_little_memory():
     X, M = rng.normal(size=(60, 4)), 50_000
     fitted = kernels.subset_gaussians(M).fit(X)
     at = Problem(fitted.lazy("0"), np.sign(X[:, 0]), "hinge", LpNorm(2.0), C=1.0)
-    found = certify(at, 0.01 * at.y, rng.uniform(size=M) / M)
+    found = certify(at, dual=0.01 * at.y, weights=rng.uniform(size=M) / M)
     result = Result(at, "", "finished", "", found, Trace())
     result.decision(fitted, X[:2])  # compiled
     tracemalloc.start()
@@ -152,6 +154,11 @@ def test_the_weights_are_those_of_the_certified_point():
 def test_weights_near_coefficients_are_shown_and_said_to_be():
     found = BEST.certificate
     B = np.random.default_rng(0).uniform(0.9, 1.1, size=(6, 60)) * found.expansion
-    other = replace(BEST, certificate=certify(problem(), found.alpha, coefficients=B))
+    other = replace(
+        BEST, certificate=certify(problem(), dual=found.alpha, coefficients=B)
+    )
     assert other.point == "coefficients" and other.weights.shape == (6,)
-    assert certify(problem(), other.dual, other.weights).gap < other.certificate.gap
+    assert (
+        certify(problem(), dual=other.dual, weights=other.weights).gap
+        < other.certificate.gap
+    )

@@ -81,7 +81,7 @@ def test_iterates_may_be_functions_and_are_certified_the_same():
     p, theta = problem(), np.array([0.5, 0.2, 0.1])
     alpha = p.feasible(0.1 * Y)
     B = np.multiply.outer(theta, alpha)
-    plain = certify(p, alpha, theta)
+    plain = certify(p, dual=alpha, weights=theta)
     for iterate in (
         Iterate(alpha, theta),
         Iterate(lambda: alpha, coefficients=lambda: B),

@@ -94,7 +94,10 @@ def run(p: Problem, count: int, **options):
     while len(found) < count:
         iterate = steps.send(certificate)
         certificate = certify(
-            p, iterate.dual, iterate.weights, coefficients=iterate.coefficients
+            p,
+            dual=iterate.dual,
+            weights=iterate.weights,
+            coefficients=iterate.coefficients,
         )
         if "step" in iterate.info:  # not on the way to the end of the oracle
             found.append(iterate.info)
@@ -242,7 +245,7 @@ def test_the_average_is_below_the_bound_of_the_theorem():
     while len(infos) < 40:
         iterate = steps.send(certificate)
         points = {"weights": iterate.weights, "coefficients": iterate.coefficients}
-        certificate = certify(p, iterate.dual, **points)
+        certificate = certify(p, dual=iterate.dual, **points)
         if "step" not in iterate.info:
             continue
         infos.append(iterate.info)
@@ -266,7 +269,7 @@ def test_silent_groups_get_explicit_coefficients(bias, C):
     assert v[2] <= 1e-4 * np.max(v) and silent > 1e-3
     without = B.copy()
     without[2] = 0.0
-    worse = certify(p, found.dual, coefficients=without)
+    worse = certify(p, dual=found.dual, coefficients=without)
     assert worse.relative_gap > 100 * found.relative_gap
 
 

@@ -246,6 +246,6 @@ def test_the_last_iterate_is_not_the_one_of_theorem_3():
         for _ in range(32):
             run.epoch(R=R)
         B = run.coefficients("average")
-        mean = certify(p, np.zeros(p.shape), coefficients=B).primal
+        mean = certify(p, dual=np.zeros(p.shape), coefficients=B).primal
         worse.append((run.objective - star.lower) / (mean - star.lower))
     assert stats.ttest_1samp(worse, 1.0, alternative="greater").pvalue < 1e-3

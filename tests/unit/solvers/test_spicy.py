@@ -25,7 +25,7 @@ def problem(loss: str, formulation=None, C: float = 1.0) -> Problem:
 def test_what_comes_back_is_what_was_certified(loss):
     found = solve(problem(loss), "spicy", tol=1e-7)
     assert found.point == "weights" and found.converged
-    again = certify(found.problem, found.dual, found.weights)
+    again = certify(found.problem, dual=found.dual, weights=found.weights)
     assert again.relative_gap == found.relative_gap
 
 
@@ -45,7 +45,7 @@ def test_scaling_before_centring_gives_no_bound():
     for _ in range(6):
         rho = iterate.dual / max(np.max(np.sqrt(p.grams.quad(iterate.dual))), 1.0)
         theirs.append(p.dual_loss(rho - np.mean(rho)))
-        found = certify(p, iterate.dual, coefficients=iterate.coefficients)
+        found = certify(p, dual=iterate.dual, coefficients=iterate.coefficients)
         ours.append(found.dual)
         iterate = steps.send(found)
     assert max(theirs) > 1.1 * truth.upper

@@ -51,9 +51,9 @@ def test_every_form_of_a_start_is_the_same_point():
 
 def test_weights_of_a_certificate():
     theta = np.arange(6.0)
-    found = certify(problem(), BEST.dual, theta)
+    found = certify(problem(), dual=BEST.dual, weights=theta)
     np.testing.assert_array_equal(weights_of(found), theta)
-    explicit = certify(problem(), BEST.dual, coefficients=found.expansion)
+    explicit = certify(problem(), dual=BEST.dual, coefficients=found.expansion)
     u = found.norms
     np.testing.assert_allclose(weights_of(explicit), LpNorm(4 / 3).weights(u))
 
@@ -109,7 +109,7 @@ def test_feature_weights_begin_as_weights_near_them():
     rng = np.random.default_rng(0)
     grams = GramStack.from_factors(rng.normal(size=(3, 60, 2)))
     p, alpha = problem(grams=grams), 0.1 * (Y - np.mean(Y))
-    found = certify(p, alpha, features=rng.normal(size=6))
+    found = certify(p, dual=alpha, features=rng.normal(size=6))
     B, dual, bias = first_coefficients(p, found)
     np.testing.assert_allclose(B, np.multiply.outer(weights_of(found), found.alpha))
     np.testing.assert_array_equal(dual, found.alpha)

@@ -96,7 +96,10 @@ def test_passes_improve_both_bounds_and_say_so(way):
     assert list(lows) == sorted(lows) and list(highs) == sorted(highs, reverse=True)
     assert bounds.steps[-1].name == "pass 3" and bounds.relative_gap < 1e-3
     assert bounds.steps[0].relative_gap > 0.05 and holds(bounds, exact)
-    assert mklopt.certify(exact, bounds.dual, bounds.weights).relative_gap < 2e-3
+    assert (
+        mklopt.certify(exact, dual=bounds.dual, weights=bounds.weights).relative_gap
+        < 2e-3
+    )
 
 
 def test_what_is_printed_keeps_the_two_problems_apart():

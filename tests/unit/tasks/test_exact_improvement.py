@@ -45,7 +45,7 @@ def test_passes_end_at_the_optimum(monkeypatch, block, loss, formulation, bias):
     (alpha, images), theta, values = start(problem), np.ones(3), []
     for _ in range(12):
         alpha, theta = improved(problem, alpha, theta, images)
-        found = certify(problem, alpha, theta)
+        found = certify(problem, dual=alpha, weights=theta)
         values.append(found.dual)
         np.testing.assert_allclose(found.alpha, alpha, atol=1e-12)  # it is feasible
         Ka = GRAMS.matvec(alpha)
@@ -92,12 +92,15 @@ def test_nothing_moves_at_the_optimum():
     products = Products(entries, np.arange(N), alpha[:, None])
     images = Images(entries, products.at(slice(None)), products.spread)
     after, _ = improved(problem, alpha, found.weights, images)
-    assert certify(problem, after, found.weights).dual >= found.certificate.dual - 1e-6
+    assert (
+        certify(problem, dual=after, weights=found.weights).dual
+        >= found.certificate.dual - 1e-6
+    )
 
 
 def test_weights_stay_where_norms_overflow():
     problem = Problem(GRAMS, Y, "hinge", LpNorm(p=2), C=1e220)
-    alpha, images = start(problem)
+    _, images = start(problem)
     images.values[:] = np.inf
     theta = np.array([1.0, 0.0, 2.0])
     with np.errstate(all="ignore"):

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt.formulations.losses.margin import Hinge, Logistic, OneClass
+import mklopt
+from mklopt import GramStack, Problem
+from mklopt.formulations import LpNorm, losses_by_name
+from mklopt.formulations.losses.margin import (
+    Hinge,
+    Logistic,
+    OneClass,
+    SquaredHinge,
+)
 
 Y = np.array([1.0, -1.0, 1.0])
 
@@ -54,3 +62,46 @@ def test_domains_are_intervals_of_slopes():
         domain = loss.domain(Y)
         assert list(domain.low) == [-1.0, 0.0, -1.0]
         assert list(domain.high) == [0.0, 1.0, 0.0]
+
+
+# ---- the squared hinge ---------------------------------------------------------------
+
+SIGNS = np.array([1.0, -1.0, 1.0, -1.0])
+F = np.array([0.3, 0.2, 1.7, -2.0])
+LOSS = SquaredHinge()
+
+
+def test_squared_hinge_values_and_slopes():
+    np.testing.assert_allclose(LOSS.value(F, SIGNS), [0.245, 0.72, 0, 0])
+    np.testing.assert_allclose(LOSS.gradient(F, SIGNS), [-0.7, 1.2, 0, 0])
+    np.testing.assert_allclose(LOSS.expression(F, SIGNS).value, LOSS.value(F, SIGNS))
+
+
+def test_squared_hinge_conjugate_is_that_of_the_value():
+    """V(f) + V*(V'(f)) = f V'(f), and V* = ∞ on the wrong side."""
+    a = LOSS.gradient(F, SIGNS)
+    np.testing.assert_allclose(LOSS.value(F, SIGNS) + LOSS.conjugate(a, SIGNS), F * a)
+    assert np.all(np.isinf(LOSS.conjugate(SIGNS, SIGNS)))
+
+
+def test_squared_hinge_prox_minimizes():
+    z, step = LOSS.prox(F, SIGNS, 0.7), 0.7
+    np.testing.assert_allclose(z - F + step * LOSS.gradient(z, SIGNS), 0, atol=1e-14)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_squared_hinge_is_solved_like_its_declaration(bias):
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(2, 20, 3))
+    y = np.sign(L[0, :, 0] + 0.3 * rng.normal(size=20))
+    grams = GramStack(L @ L.transpose(0, 2, 1))
+    problem = Problem(grams, y, LOSS, LpNorm(p=2), C=2.0, bias=bias)
+    found, exact = mklopt.solve(problem, tol=1e-8), mklopt.reference.solve(problem)
+    assert found.converged
+    assert (
+        found.certificate.lower <= exact.upper <= found.certificate.upper * (1 + 1e-7)
+    )
+
+
+def test_squared_hinge_is_not_offered_by_name():
+    assert "squared_hinge" not in losses_by_name()

@@ -43,14 +43,14 @@ def test_the_error_is_the_gap_or_the_square_of_the_distance():
     weights, dual = REFERENCE.weights, REFERENCE.dual
     assert error_of(PROBLEM, Candidate(dual, weights)) < 1e-8
     half = Candidate(0.5 * dual, weights)
-    gap = mklopt.certify(PROBLEM, 0.5 * dual, weights).relative_gap
+    gap = mklopt.certify(PROBLEM, dual=0.5 * dual, weights=weights).relative_gap
     assert error_of(PROBLEM, half) == gap > 1e-3
     outside = np.where(np.abs(dual) > 0.9999 * PROBLEM.C, 1.3 * dual, dual)
     found = error_of(PROBLEM, Candidate(outside, weights))
     assert found == pytest.approx(0.09, rel=1e-3)  # clipped it would be certified
     assert error_of(PROBLEM, Candidate(dual, -weights)) == np.inf
     assert error_of(PROBLEM, Candidate(None, -weights)) == np.inf
-    with pytest.raises(ValueError, match="the SVM at these weights cannot be solved"):
+    with pytest.raises(ValueError, match="kernel weights are ≥ 0"):
         certified(PROBLEM, Candidate(None, -weights))
 
 
@@ -59,7 +59,7 @@ def test_the_svm_at_the_right_weights_has_the_right_dual(loss):
     problem = PROBLEM.with_(loss=loss)
     weights = reference_of(problem).weights
     dual = svm_dual(problem, weights)
-    assert mklopt.certify(problem, dual, weights).relative_gap < 1e-7
+    assert mklopt.certify(problem, dual=dual, weights=weights).relative_gap < 1e-7
     assert error_of(problem, Candidate(None, weights)) < 1e-7
     assert not np.any(svm_dual(problem, 0 * weights))
     assert svm_dual(problem, np.full(len(weights), np.nan)) is None

@@ -115,7 +115,7 @@ def test_every_number_of_a_row_can_be_computed_again():
     report = check_solver(slightly_off, **BRIEF)
     for row, question in zip(report.rows, asks):
         weights, dual = slightly_off(question.problem)
-        found = mklopt.certify(question.problem, dual, weights)
+        found = mklopt.certify(question.problem, dual=dual, weights=weights)
         reference = reference_of(question.problem)
         assert (row.gap, row.lower, row.upper) == pytest.approx(
             (found.relative_gap, found.lower, found.upper), rel=1e-12

@@ -15,13 +15,11 @@ from mklopt.judge.exam.plan import plan
 from mklopt.judge.exam.trial import (
     INPUTS,
     answered,
-    callable_with_a_problem,
     hashes,
-    imported,
-    name_of,
     statement,
 )
 from mklopt.reference.graded_problems import reference_of
+from mklopt.run.own_solver import callable_with_a_problem, imported, name_of
 from mklopt.solvers import Iterate, solvers
 
 QUESTION = plan(lambda p: None, grades=["edge"]).questions[1]
@@ -64,7 +62,7 @@ def test_of_iterates_the_best_the_last_and_the_weights_before_are_kept():
             yield Iterate(state, (1 + 0.1 * k) * weights)
 
     def gap(iterate: Any) -> float:
-        return certify(PROBLEM, iterate.dual, iterate.weights).relative_gap
+        return certify(PROBLEM, dual=iterate.dual, weights=iterate.weights).relative_gap
 
     weights, dual = right(PROBLEM)
     answer = attempt(wanders)

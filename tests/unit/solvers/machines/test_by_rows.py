@@ -125,9 +125,13 @@ def test_solvers_do_not_know_which_one_they_have(loss, formulation):
 
 def test_the_certificate_of_a_point_is_that_of_stored_kernels():
     found = solve(problem("hinge"), "analytic", tol=1e-4)
-    stored = certify(problem("hinge", grams=DENSE), found.dual, found.weights)
-    again = certify(problem("hinge"), found.dual, found.weights)
-    quick = certify(problem("hinge"), found.dual, found.weights, remembered=True)
+    stored = certify(
+        problem("hinge", grams=DENSE), dual=found.dual, weights=found.weights
+    )
+    again = certify(problem("hinge"), dual=found.dual, weights=found.weights)
+    quick = certify(
+        problem("hinge"), dual=found.dual, weights=found.weights, remembered=True
+    )
     for one in (again, quick):
         assert one.primal == pytest.approx(stored.primal, rel=1e-12)
         assert one.dual == pytest.approx(stored.dual, rel=1e-12)

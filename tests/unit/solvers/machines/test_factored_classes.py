@@ -224,7 +224,7 @@ def test_memory_grows_with_n_alone(loss, monkeypatch):
     assert most <= 30e6
     f = result.decision(np.column_stack(p.grams.factors or []))
     assert np.mean(np.argmax(f, axis=1) == p.y) > 0.5
-    again = certify(p, result.dual, features=result.features)
+    again = certify(p, dual=result.dual, features=result.features)
     assert again.width <= 1e-3 and not again.assumptions
 
 

@@ -75,7 +75,7 @@ def test_the_tolerance_is_a_part_of_the_certified_gap():
     machine = machine_for(p, sharpness=1e-3)
     machine.solve(np.full(40, 0.1))
     iterate = machine.iterate()
-    found = certify(p, iterate.dual, iterate.weights)
+    found = certify(p, dual=iterate.dual, weights=iterate.weights)
     machine.set_tolerance(found)
     assert machine.tol == pytest.approx(1e-3 * found.gap)
     machine.solve(np.full(40, 0.1))

@@ -37,8 +37,8 @@ def test_improving_never_loses(loss, formulation, bias):
         for theta in (sharp.weights, rng.uniform(0, 2, size=4)):
             for budget in (1, None):
                 found = improve(p, alpha, theta, budget)
-                before = certify(p, alpha, theta).dual
-                after = certify(p, found, theta).dual
+                before = certify(p, dual=alpha, weights=theta).dual
+                after = certify(p, dual=found, weights=theta).dual
                 assert after >= before - 1e-12 * abs(before)
                 assert after <= sharp.certificate.upper
 
@@ -49,10 +49,12 @@ def test_improving_closes_most_of_the_gap_at_good_weights(loss):
     p = Problem(STACK, y, loss, LpNorm(2.0), C=2.0, bias=False)
     sharp = solve(p, "spicy", tol=1e-6)
     alpha = p.feasible(sharp.dual + 0.5 * rng.normal(size=p.shape))
-    lost = sharp.certificate.dual - certify(p, alpha, sharp.weights).dual
+    lost = sharp.certificate.dual - certify(p, dual=alpha, weights=sharp.weights).dual
     left = (
         sharp.certificate.dual
-        - certify(p, improve(p, alpha, sharp.weights, 10 * n), sharp.weights).dual
+        - certify(
+            p, dual=improve(p, alpha, sharp.weights, 10 * n), weights=sharp.weights
+        ).dual
     )
     assert left <= 0.1 * lost
 
@@ -74,7 +76,7 @@ def test_the_best_point_of_a_segment_is_found():
     best = solve(p, "analytic", tol=1e-8).dual
     away = p.feasible(rng.normal(size=n))
     ends = p.feasible(best + 0.3 * away), p.feasible(best - 0.2 * away)
-    dual = lambda alpha: certify(p, alpha, np.zeros(4)).dual  # noqa: E731
+    dual = lambda alpha: certify(p, dual=alpha, weights=np.zeros(4)).dual  # noqa: E731
     grid = [dual(ends[0] + t * (ends[1] - ends[0])) for t in np.linspace(0, 1, 101)]
     found = dual(_best_between(p, *ends))
     assert found >= max(grid) - 1e-3 * abs(max(grid)) and found > max(map(dual, ends))

@@ -149,7 +149,7 @@ def test_predictions_are_those_of_the_coefficients(loss, storage, monkeypatch):
         run.epoch(R=3.0)
     f = np.sum(grams.apply(run.coefficients("last")), axis=0)
     np.testing.assert_allclose(run.predictions, f, rtol=0, atol=1e-10)
-    found = certify(p, run.dual(), coefficients=run.coefficients("last"))
+    found = certify(p, dual=run.dual(), coefficients=run.coefficients("last"))
     assert found.primal == pytest.approx(run.objective, rel=1e-10)
     assert (run.reader.whole is None) == (storage in ("float32", "blocks"))
 
@@ -312,7 +312,7 @@ def test_the_best_of_all_iterates_is_shown():
         run.epoch()
 
     def value(B):
-        return certify(p, np.zeros(p.shape), coefficients=B).primal
+        return certify(p, dual=np.zeros(p.shape), coefficients=B).primal
 
     each = {which: value(run.coefficients(which)) for which in stochastic.ITERATES}
     assert value(run.best()) == min(each.values())

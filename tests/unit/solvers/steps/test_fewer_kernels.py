@@ -49,7 +49,7 @@ def test_copies_of_kernels_have_the_solution_of_one_of_each(formulation):
     alpha = found.dual / small.scale
     theta = formulation.dual_weights(copies.norms(alpha))
     assert small.scale > 1
-    assert certify(problem, alpha, theta).relative_gap < 1e-5
+    assert certify(problem, dual=alpha, weights=theta).relative_gap < 1e-5
 
 
 @pytest.fixture

@@ -94,11 +94,11 @@ def test_kernels_outside_the_working_set_enter_when_they_should():
     B = np.zeros((SMALL.M, *p.shape))
     lagrangian = Lagrangian(p, gammas, B, 0.0)
     point = lagrangian.enter(np.array([], int), 1.001 * best.alpha)
-    longer = certify(p, point.rho, coefficients=B)
+    longer = certify(p, dual=point.rho, coefficients=B)
     used = set(np.flatnonzero(best.norms > 1e-3 * np.max(best.norms)))
     assert used <= set(module.latecomers(lagrangian, point, longer).tolist())
     assert used <= set(module.promising(lagrangian, longer).tolist())
-    nothing = certify(p, 0 * best.alpha, coefficients=B)
+    nothing = certify(p, dual=0 * best.alpha, coefficients=B)
     zero = lagrangian.enter(np.array([], int), 0 * best.alpha)
     assert len(module.latecomers(lagrangian, zero, nothing)) == 0
 
@@ -107,7 +107,7 @@ def test_gamma_is_multiplied_or_added_to_and_bounded():
     p = problem("logistic")
     unit = module.units(p)
     lagrangian = Lagrangian(p, unit, np.zeros((SMALL.M, *p.shape)), 0.0)
-    found = certify(p, TARGETS["binary"], np.ones(SMALL.M))
+    found = certify(p, dual=TARGETS["binary"], weights=np.ones(SMALL.M))
     some = module.raised(unit, lagrangian, 3.0, [True, False, True], found)
     np.testing.assert_allclose(some.kernels, 3 * unit.kernels)
     assert some.bias == pytest.approx(11 * unit.bias)

@@ -43,7 +43,7 @@ def run(kind: str, count: int):
     values, gaps = [], []
     for _ in range(count):
         iterate = steps.send(certificate)
-        certificate = certify(found.problem, iterate.dual, iterate.weights)
+        certificate = certify(found.problem, dual=iterate.dual, weights=iterate.weights)
         values.append(found.value)
         gaps.append(certificate.relative_gap)
     return found, values, gaps

@@ -92,5 +92,5 @@ def test_a_restricted_problem_bounds_the_whole_one_from_above():
     assert part.certificate.primal > whole.certificate.dual
     theta = np.zeros(40)
     theta[::2] = part.certificate.weights
-    same = certify(p, part.dual, theta).primal
+    same = certify(p, dual=part.dual, weights=theta).primal
     assert same == pytest.approx(part.certificate.primal, rel=1e-12)
