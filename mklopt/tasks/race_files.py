@@ -1,0 +1,56 @@
+"""The folder of a race: traces, table, script and figures.
+
+The data are written first and the figures last, so that a second Ctrl-C loses nothing
+that cannot be drawn again: redraw.py draws the same figures from traces.csv.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..util.checks import check_path, plain
+from ..util.files import write_whole
+from ..util.latex import pgf
+from .race_figure import figure
+from .race_profile import profile_figure
+
+if TYPE_CHECKING:
+    from .race import Race
+
+SCRIPT = Path(__file__).with_name("redraw.py.txt")
+NOT_OF_PROFILES = ("rows", "x", "y", "height")
+
+
+def save(race: Race, folder: str | os.PathLike, how: dict[str, Any]) -> list[str]:
+    """Everything a paper needs of a race; the names of what was written."""
+    check_path(folder)
+    wrong = [name for name in ("ax", "path") if name in how]
+    if wrong:
+        raise ValueError(f"save takes no {wrong[0]}: it writes figures of its own")
+    home, rows = Path(folder), race.to_frame()
+    home.mkdir(parents=True, exist_ok=True)
+    names = {name: how[name] for name in ("labels", "order") if name in how}
+    table = race.summary(**names).latex()
+    write_whole(home / "traces.csv", rows.to_csv(index=False).encode())
+    write_whole(home / "table.tex", table.encode())
+    many = len(race.problems) > 1
+    write_whole(home / "redraw.py", script(race.tol, how, many).encode())
+    drawn = figure(rows, tol=race.tol, path=home / "race", **how)
+    if many:
+        options = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
+        profile_figure(rows, race.tol, path=home / "profile", **options)
+    if not race.stopped:
+        pgf(drawn, home / "race.pgf")  # where TeX is installed; it takes seconds
+    return sorted(path.name for path in home.iterdir())
+
+
+def script(tol: float, how: dict[str, Any], many: bool) -> str:
+    """A program that draws the figures again, with the options written out."""
+    text = SCRIPT.read_text(encoding="utf-8").replace("{version}", __version__)
+    options = "\n".join(f"    {k!r}: {plain(v)!r}," for k, v in how.items())
+    text = text.replace("{tol}", repr(tol)).replace("{options}", options)
+    text = text.replace("{others}", repr(NOT_OF_PROFILES))
+    return text if many else text.split("# ---")[0].rstrip() + "\n"
