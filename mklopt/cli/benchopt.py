@@ -16,8 +16,9 @@ from pathlib import Path
 
 import click
 
+from ..util.checks import unknown
 from ..util.files import write_whole
-from .words import listed, usage_errors
+from .words import AS_JSON, echo_json, listed, usage_errors
 
 
 @click.command(
@@ -25,21 +26,24 @@ from .words import listed, usage_errors
 )
 @click.argument("folder")
 @click.option("--solvers", help="Names, separated by commas.  [default: all]")
-def command(folder: str, solvers: str | None) -> None:
+@AS_JSON
+def command(folder: str, solvers: str | None, as_json: bool) -> None:
     """Write the files of a benchmark for the program benchopt."""
     with usage_errors():
         written = export(folder, listed(solvers or ""))
-    click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
+    if as_json:
+        echo_json({"folder": folder, "files": written})
+    else:
+        click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
 
 
 def export(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
     """Write the benchmark; the files written. names: solvers, by default all."""
     from ..solvers import solvers
 
-    unknown = sorted(set(names) - set(solvers()))
-    if unknown:
-        known = ", ".join(solvers())
-        raise ValueError(f"no solver is called {', '.join(unknown)}; there are {known}")
+    for name in names:
+        if name not in solvers():
+            raise ValueError(unknown("solver", name, solvers()))
     written = {
         "objective.py": _text("objective"),
         "datasets/mklopt.py": _text("dataset"),

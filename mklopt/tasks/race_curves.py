@@ -77,9 +77,12 @@ def points_of(run: Any, x: str, y: str) -> tuple[Array, Array]:
 
 
 def median_curve(
-    runs: Sequence[tuple[Array, Array]], log_x: bool, log_y: bool
+    runs: Sequence[tuple[Array, Array]], log_x: bool, steps: bool = False
 ) -> Curve:
-    """The median and the quartiles of several runs; one run is its own median."""
+    """The median and the quartiles of several runs; one run is its own median.
+
+    Values are gaps, in logarithms; or with `steps` numbers that stay until the next.
+    """
     if len(runs) == 1:
         x, y = runs[0]
         return Curve(x, y, y, y)
@@ -87,8 +90,10 @@ def median_curve(
     every = np.concatenate([x for x, _ in runs])
     inside = every[(every > first) & (every < last)]
     grid = np.unique([first, *inside, max(first, last)])
-    there, back = (np.log, np.exp) if log_x else (np.asarray, np.asarray)
-    up, down = (np.log, np.exp) if log_y else (np.asarray, np.asarray)
-    values = [np.interp(there(grid), there(x), up(y)) for x, y in runs]
-    low, middle, high = down(np.quantile(values, QUARTILES, axis=0))
-    return Curve(np.asarray(back(there(grid))), low, middle, high)
+    if steps:
+        last = [np.searchsorted(x, grid, "right") - 1 for x, _ in runs]
+        values = [y[np.maximum(at, 0)] for at, (_, y) in zip(last, runs)]
+        return Curve(grid, *np.quantile(values, QUARTILES, axis=0))
+    scale = np.log if log_x else np.asarray
+    values = [np.interp(scale(grid), scale(x), np.log(y)) for x, y in runs]
+    return Curve(grid, *np.exp(np.quantile(values, QUARTILES, axis=0)))

@@ -115,9 +115,10 @@ def solver_looks(
                 "such as 'black', 'C3' or '#0072b2'"
             )
     first = _chosen(order or None, known, "order") if order else []
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name in [*first, *(s for s in known if s not in first)]:
         found[name] = {**look(known.index(name)), "label": words.get(name, name)}
+        found[name]["zorder"] = 3 - len(found) / 100  # the first one on top
         for size in ("markersize", "linewidth"):  # those of the style
             del found[name][size]
         if name in tones:
@@ -161,7 +162,7 @@ def _panel(
     runs = {s: some for s, some in runs.items() if some}
     log_x = _spreads([at for some in runs.values() for at, _ in some])
     lines = [
-        _draw(axis, median_curve(some, log_x, y == "gap"), looks[s], y, len(some))
+        _draw(axis, median_curve(some, log_x, y == "active"), looks[s], y, len(some))
         for s, some in runs.items()
     ]
     axis.set_xscale("log" if log_x else "linear")
@@ -196,7 +197,7 @@ def _gap_axis(axis: Any, mine: Any, tol: float | None) -> None:
     axis.set_yscale("log")
     # Panels share this axis: it only grows.
     before = axis.get_ylim() if axis.get_autoscaley_on() is False else (np.inf, 0.0)
-    axis.set_ylim(min(before[0], 0.3 * low), max(before[1], 2.0 * high))
+    axis.set_ylim(min(before[0], 0.1 * low), max(before[1], 3.0 * high))
     log_ticks(axis.yaxis)
     width = float(mine["width"].iloc[0])
     named = {"label": BAND} if width > axis.get_ylim()[0] else {}

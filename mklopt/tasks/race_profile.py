@@ -78,9 +78,9 @@ def profile_figure(
         drawn, ((axis,),) = paper_axes(ax, (1, 1), *size)
         for solver, how in looks.items():
             steps = np.append(curves[solver], curves[solver][-1])
-            how = {**how, "marker": None, "clip_on": False}
+            how = {**how, "marker": None}
             axis.step(np.append(ratios, end), steps, where="post", **how)
-        axis.set(xscale="log", xlim=(1.0, end), ylim=(0.0, 1.0))
+        axis.set(xscale="log", xlim=(1.0, end), ylim=(-0.04, 1.04))
         log_ticks(axis.xaxis)
         axis.set_xlabel("time / time of the fastest solver, ρ")
         axis.set_ylabel("share of problems")

@@ -19,6 +19,7 @@ MARKERS = "osD^vP*X"  # one more than colours: no pair comes twice
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # told apart in grey
 MAX_LABELLED = 6  # curves with a name and a colour of their own; the others are grey
 MAX_NUMBERS = 5  # at the ticks of a logarithmic axis
+SHORT_AXIS = 1.6  # powers of ten of an axis with numbers between them
 MAX_TICKS = 200  # of a logarithmic axis, small ones included
 LEVEL = 0.95  # confidence of the intervals that bands show
 KINDS = (".png", ".pdf")  # files that are written when a name has no ending
@@ -94,11 +95,18 @@ def log_ticks(axis: Any) -> None:
     """Ticks of a logarithmic axis that a small panel has room for.
 
     Few numbers, and small ticks between them: at 2, …, 9 times the powers of ten, or at
-    the powers without a number where there are many of these.
+    the powers without a number where there are many of these. A short axis has numbers
+    at 1, 2 and 5.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = np.log10(axis.get_view_interval())
+    if high - low < SHORT_AXIS and -2.0 <= low and high <= 3.0:
+        axis.set_major_locator(LogLocator(10.0, subs=(1.0, 2.0, 5.0), numticks=MAX_TICKS))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(LogLocator(10.0, subs=range(2, 10), numticks=MAX_TICKS))
+        axis.set_minor_formatter(NullFormatter())
+        return
     stride = int(np.ceil(max(high - low, 1.0) / MAX_NUMBERS))
     axis.set_major_locator(LogLocator(base=10.0**stride, numticks=MAX_TICKS))
     between = range(2, 10) if stride == 1 else (1.0,)

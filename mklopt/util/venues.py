@@ -45,7 +45,9 @@ class Venue:
             **dict.fromkeys(labels, label),
             **dict.fromkeys(ticks, tick),
             "lines.linewidth": 1.1,
-            "lines.markersize": 3.2,
+            "lines.markersize": 3.4,
+            "lines.markeredgecolor": "white",  # markers that lie on each other
+            "lines.markeredgewidth": 0.4,
             "axes.labelpad": 2.0,
             "axes.titlepad": 3.0,
             "xtick.major.pad": 2.0,
