@@ -50,6 +50,8 @@ def command(
     written. Exit code 0: on every problem some solver reached the tolerance, 1: not, or
     the race was stopped, 2: usage error.
     """
+    import pandas  # noqa: F401  (now, and not after Ctrl-C)
+
     from ..tasks.race import race
     from ..util.venues import venue_of
     from .estimates import announce
@@ -67,6 +69,8 @@ def command(
         echo_json(_described(found))
     else:
         click.echo(f"{found}\n{found.summary()}\n{out}: {', '.join(written)}")
+        if found.stopped:
+            click.echo(f"redraw.py in {out} draws the figures")
     solved = bool(np.all(np.isfinite(found.times().min(axis=1))))
     raise SystemExit(0 if solved and not found.stopped else 1)
 

@@ -451,7 +451,8 @@ def race(
                 shown.begin(f"interval of f* for {name}")
                 wanted = reference if len(runs) == total else False
                 intervals[name] = _interval(problem, mine, wanted)
-    stopped = f"stopped by Ctrl-C: {len(runs)} of {total} runs" * (len(runs) < total)
+    stopped = f"stopped by Ctrl-C after {len(runs)} of {total} runs"
+    stopped = stopped * (len(runs) < total)
     return Race(runs, intervals, tol, left_out, stopped)
 
 

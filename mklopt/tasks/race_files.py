@@ -1,7 +1,8 @@
 """The folder of a race: traces, table, script and figures.
 
-The data are written first and the figures last, so that a second Ctrl-C loses nothing
-that cannot be drawn again: redraw.py draws the same figures from traces.csv.
+The data are written first and the figures last, so that a second Ctrl-C loses nothing:
+redraw.py draws the same figures from traces.csv. A race that was stopped by Ctrl-C has
+no figures yet, because they take seconds.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def save(race: Race, folder: str | os.PathLike, how: dict[str, Any]) -> list[str
     write_whole(home / "table.tex", table.encode())
     many = len(race.problems) > 1
     write_whole(home / "redraw.py", script(race.tol, how, many).encode())
-    drawn = figure(rows, tol=race.tol, path=home / "race", **how)
-    if many:
-        options = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
-        profile_figure(rows, race.tol, path=home / "profile", **options)
     if not race.stopped:
-        pgf(drawn, home / "race.pgf")  # where TeX is installed; it takes seconds
+        drawn = figure(rows, tol=race.tol, path=home / "race", **how)
+        pgf(drawn, home / "race.pgf")  # where TeX is installed
+        if many:
+            options = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
+            profile_figure(rows, race.tol, path=home / "profile", **options)
     return sorted(path.name for path in home.iterdir())
 
 
