@@ -5,7 +5,7 @@ value and relative gap of (dual, coefficients), so that solvers of other people 
 added as one more file in solvers/ and are judged in the same way.
 
     benchopt run DIR -d "mklopt[data=wdbc]" -o "MKL[formulation=lp-1.5]" -s auto
-    benchopt test DIR -k "not install"       # without conda: mklopt is installed
+    benchopt test DIR -k "'not install'"     # without conda; mklopt is there already
 
 The files are written from those in templates/. A solver is exported if it takes a
 problem with kernels in memory and labels −1/+1; the first such problem is the one that
@@ -45,6 +45,9 @@ def command(folder: str, solvers: str | None, as_json: bool) -> None:
         echo_json({"folder": folder, "files": written})
     else:
         click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
+        if missing := _left_out(written) if not solvers else []:
+            why = "they take no problem with two classes, kernels and no groups"
+            click.echo(f"left out: {', '.join(missing)} ({why})")
 
 
 def export(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
@@ -61,7 +64,9 @@ def export(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
     for name in names or solvers():
         words = _first_problem(solvers()[name])
         if words is None and names:
-            raise ValueError(f"{name} takes no problem with kernels in memory; leave it out")
+            raise ValueError(
+                f"{name} takes no problem with kernels in memory; leave it out"
+            )
         if words is not None:
             text = _text("solver").replace("{name}", name)
             config = repr({"objective": words})
@@ -71,13 +76,22 @@ def export(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
     return sorted(written)
 
 
+def _left_out(written: Sequence[str]) -> list[str]:
+    from ..solvers import solvers
+
+    return [name for name in solvers() if f"solvers/{name}.py" not in written]
+
+
 def _first_problem(solver: Any) -> dict[str, Any] | None:
     """The first problem that a solver takes, as parameters of the objective."""
     from ..formulations.text import formulation_from
     from ..grams.stack import GramStack
     from ..problem import Problem
 
-    grams, y = GramStack(np.stack([np.eye(4), np.ones((4, 4))])), [1.0, -1.0, 1.0, -1.0]
+    grams, y = (
+        GramStack(np.stack([np.eye(4), np.ones((4, 4))])),
+        np.array([1.0, -1.0, 1.0, -1.0]),
+    )
     for kind, loss, bias in product(KINDS, LOSSES, (True, False)):
         formulation = formulation_from(re.sub(r"-(.*)", r"(\1)", kind))
         if not solver.why_not(Problem(grams, y, loss, formulation, bias=bias)):

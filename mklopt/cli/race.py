@@ -62,7 +62,11 @@ def command(
         named = {name: problem(name, **words).problem for name in data}
         numbers, names = _numbers(seeds), listed(solvers)
         announce(named, names, tol, time_limit)
-        limits = {"repeats": repeats, "tol": tol, "time_limit": time_limit}
+        limits: dict[str, Any] = {
+            "repeats": repeats,
+            "tol": tol,
+            "time_limit": time_limit,
+        }
         found = race(named, names, seeds=numbers, **limits, verbose=True)
         written = found.save(out, **({"venue": venue} if venue else {}))
     if as_json:

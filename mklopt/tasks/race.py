@@ -188,7 +188,7 @@ class Race:
 
         parts = []
         for run in self.runs:
-            who = {"problem": run.problem, "solver": run.solver}
+            who: dict[str, Any] = {"problem": run.problem, "solver": run.solver}
             who |= {"seed": run.seed, "repeat": run.repeat}
             rows = {c: run.result.trace[c] for c in COLUMNS}
             parts.append(pd.DataFrame(who | rows | {"width": self.width(run.problem)}))

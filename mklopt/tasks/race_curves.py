@@ -40,7 +40,9 @@ def read_traces(given: Any) -> Any:
         as_text = {"problem": str, "solver": str}  # a solver may be called "nan"
         given = pd.read_csv(given, converters=as_text, float_precision="round_trip")
     if not isinstance(given, pd.DataFrame):
-        raise ValueError(f"traces = {short(given)}; give a race, its to_frame(), or CSV")
+        raise ValueError(
+            f"traces = {short(given)}; give a race, its to_frame(), or CSV"
+        )
     missing = [c for c in (*WHO, *COLUMNS, "width") if c not in given.columns]
     if missing:
         raise ValueError(f"the traces have no column {', '.join(missing)}")

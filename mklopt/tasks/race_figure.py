@@ -220,6 +220,7 @@ def paper_axes(
 ) -> tuple[Any, Array]:
     """A figure with a grid of panels, or the axes that were given and their figure."""
     import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     if ax is not None:
         axes = np.array(ax, dtype=object)
@@ -233,8 +234,8 @@ def paper_axes(
         panel = min(max(0.7 * width / shape[1], PANEL[0]), PANEL[1])
         height = panel * shape[0] + 0.45
     size = (width, check_positive(height, "height", finite=True))
-    drawn = plt.figure(figsize=size, layout="constrained")
-    drawn.get_layout_engine().set(w_pad=0.02, h_pad=0.02, wspace=0.03, hspace=0.03)
+    room = ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, wspace=0.03, hspace=0.03)
+    drawn = plt.figure(figsize=size, layout=room)
     return drawn, drawn.subplots(*shape, squeeze=False, sharey=y == "gap")
 
 

@@ -147,7 +147,9 @@ def summary(
 def _moments(found: Any) -> tuple[float, float]:
     if not np.all(np.isfinite(found)):
         return math.inf, math.nan
-    return float(np.mean(found)), float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
+    return float(np.mean(found)), float(np.std(found, ddof=1)) if len(
+        found
+    ) > 1 else 0.0
 
 
 def plus_minus(mean: float, spread: float | None = None) -> str:

@@ -33,7 +33,7 @@ def too_large(value: Any) -> bool:
 
 
 def choices(name: Any, known: Iterable[str], more: str = "") -> str:
-    """"did you mean 'simple'? Choose one of …", with the names nearest to a wrong one.
+    """ "did you mean 'simple'? Choose one of …", with the names nearest to a wrong one.
 
     more: what else can be given, such as "or a file"
     """
@@ -59,9 +59,7 @@ def check_choice(value: Any, name: str, known: Iterable[Any]) -> Any:
     if all(isinstance(one, str) for one in known):
         raise ValueError(f"{name} = {short(value)}; {choices(value, known)}")
     *others, last = map(repr, known)
-    raise ValueError(
-        f"{name} = {short(value)}; choose {', '.join(others)} or {last}"
-    )
+    raise ValueError(f"{name} = {short(value)}; choose {', '.join(others)} or {last}")
 
 
 def check_flag(value: Any, name: str) -> None:

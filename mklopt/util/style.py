@@ -101,8 +101,10 @@ def log_ticks(axis: Any) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = np.log10(axis.get_view_interval())
-    if high - low < SHORT_AXIS and -2.0 <= low and high <= 3.0:
-        axis.set_major_locator(LogLocator(10.0, subs=(1.0, 2.0, 5.0), numticks=MAX_TICKS))
+    if high - low < SHORT_AXIS and low >= -2.0 and high <= 3.0:
+        axis.set_major_locator(
+            LogLocator(10.0, subs=(1.0, 2.0, 5.0), numticks=MAX_TICKS)
+        )
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(LogLocator(10.0, subs=range(2, 10), numticks=MAX_TICKS))
         axis.set_minor_formatter(NullFormatter())

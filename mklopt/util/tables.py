@@ -12,9 +12,8 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from .html import bold, html_table
 from .latex import escaped
-
-HTML_CELL = "text-align: {side}; padding: 0.1em 0.8em; vertical-align: top"
 
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
@@ -73,39 +72,20 @@ def latex(table: Table) -> str:
 
 
 def html(table: Table, *remarks: str) -> str:
-    """A table in HTML for notebooks, with a line of text below it for each remark."""
+    """A table in HTML for notebooks, with a paragraph for each remark."""
     sides = ["right" if c.justify == "right" else "left" for c in table.columns]
-    rows = list(zip(*_columns(table, escape, "<b>{}</b>".format)))
-    lines = ["<table>"]
-    for k, row in enumerate(rows):
-        kind = "td" if k or not table.show_header else "th"
-        if k or table.show_header:
-            cells = (
-                f'<{kind} style="{HTML_CELL.format(side=side)}">{cell}</{kind}>'
-                for side, cell in zip(sides, row)
-            )
-            lines.append(f"<tr>{''.join(cells)}</tr>")
-    return "\n".join([*lines, "</table>", *(f"<p>{escape(r)}</p>" for r in remarks)])
-
-
-def facts(known: dict[str, str], *remarks: str) -> str:
-    """Names and values in HTML for notebooks, with a line for each remark."""
-    table = headless_table("")
-    for _ in range(2):
-        table.add_column("")
-    for name, value in known.items():
-        table.add_row(name, value)
-    return html(table, *remarks)
+    head, *rows = zip(*_columns(table, escape, bold), strict=True)
+    return html_table(rows, sides, head if table.show_header else (), remarks)
 
 
 def _columns(
-    table: Table, plain: Callable[[str], str], bold: Callable[[str], str]
+    table: Table, plain: Callable[[str], str], strong: Callable[[str], str]
 ) -> list[list[str]]:
-    """Header and cells of each column, written by `plain`, and by `bold` around it."""
+    """Header and cells of each column, by `plain`, with `strong` around bold ones."""
 
     def written(cell: Any) -> str:
         text = plain(str(cell))
-        return bold(text) if getattr(cell, "style", "") == "bold" else text
+        return strong(text) if getattr(cell, "style", "") == "bold" else text
 
     return [[written(c.header), *map(written, c.cells)] for c in table.columns]
 
