@@ -10,7 +10,6 @@ from rich.markup import escape
 from ..util.tables import headless_table
 from .words import AS_JSON, check_known, echo_json
 
-
 KINDS = ("solvers", "formulations", "losses", "data", "papers", "families")
 
 

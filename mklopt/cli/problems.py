@@ -5,8 +5,9 @@
 
 The first word is a data set (standardized), with options if it is drawn at random, a
 NumPy archive with y and either features X (n, d) or kernels K (M, n, n), or a stack of
-kernels on disk (.npy) beside a file of labels. Labels −1/+1 are two classes, 0 … k−1 more, others numbers; without a loss they
-get the hinge, its multi-class form, or the square.
+kernels on disk (.npy) beside a file of labels. Labels −1/+1 are two classes, 0 … k−1
+more, others numbers; without a loss they get the hinge, its multi-class form, or the
+square.
 """
 
 import ast

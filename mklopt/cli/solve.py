@@ -39,11 +39,11 @@ def command(
 ) -> None:
     """Solve one problem; print weights and certificate.
 
-    NAME is a data set (see `mklopt list data`), such as wdbc or twonorm:n=3000. FILE.npz has labels y and features X (n, d)
-    or kernels K (M, n, n). FILE.npy has kernels that stay on disk; --labels names a
-    file with y (.npy, .npz or text). If it will take more than a minute, an estimate is
-    printed first. Ctrl-C prints the best point so far. Exit code 0: solved to the
-    tolerance, 1: not, 2: usage error.
+    NAME is a data set (see `mklopt list data`), such as wdbc or twonorm:n=3000.
+    FILE.npz has labels y and features X (n, d) or kernels K (M, n, n). FILE.npy has
+    kernels that stay on disk; --labels names a file with y (.npy, .npz or text). If it
+    will take more than a minute, an estimate is printed first. Ctrl-C prints the best
+    point so far. Exit code 0: solved to the tolerance, 1: not, 2: usage error.
     """
     from ..run.loop import solve
     from .estimates import announce

@@ -17,6 +17,7 @@ import math
 import time
 from types import TracebackType
 
+from ..util.messages import say
 from .clock import in_words
 from .trace import Trace
 
@@ -120,7 +121,7 @@ class Shown(Silent):
 
     def _line(self, text: str) -> None:
         self.printed, self.new, self.lines = _now(), False, self.lines + 1
-        self.bar.console.print(f"{self.name}: {text}", highlight=False, soft_wrap=True)
+        say(f"{self.name}: {text}")
 
 
 def time_left(trace: Trace, tol: float) -> float:
