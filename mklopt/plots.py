@@ -53,9 +53,7 @@ def convergence(
     """
     runs = list(given) if isinstance(given, list | tuple) else [given]
     traces = [getattr(run, "trace", run) for run in runs]
-    if not traces or not all(
-        isinstance(trace, Trace) and len(trace) for trace in traces
-    ):
+    if not traces or not all(isinstance(t, Trace) and len(t) for t in traces):
         raise ValueError(
             f"{short(given)} has no iterates to draw; give what mklopt.solve returns, "
             "or its trace"
@@ -68,7 +66,7 @@ def convergence(
         labels = [f"{label} ({k})" for k, label in enumerate(labels, 1)]
     tol = {float(trace.about.get("tol", 0.0)) for trace in traces}
     ends = tol.pop() if len(tol) == 1 else None
-    return figure(_one_table(runs, traces, labels), tol=ends, path=path, **how)
+    return figure(_one_table(traces, labels), tol=ends, path=path, **how)
 
 
 @styled
@@ -254,15 +252,13 @@ def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
     return _done(figure, path)
 
 
-def _one_table(runs: list[Any], traces: list[Trace], labels: list[str]) -> Any:
+def _one_table(traces: list[Trace], labels: list[str]) -> Any:
     """The traces of several runs, as the traces of a race."""
     import pandas as pd
 
     who = [{"problem": "", "solver": s, "seed": 0, "repeat": 0} for s in labels]
-    widths = [getattr(getattr(run, "certificate", None), "width", 0.0) for run in runs]
     parts = [
-        trace.to_frame().assign(**name, width=min(widths))
-        for trace, name in zip(traces, who)
+        trace.to_frame().assign(**name, width=0.0) for trace, name in zip(traces, who)
     ]
     return pd.concat(parts, ignore_index=True)
 

@@ -4,8 +4,8 @@
     logging.getLogger("mklopt").addHandler(handler)     # also to a file of your own
 
 They go to the standard error output, and not to the handlers of other libraries:
-`propagate` is off. Nothing is said unless somebody asked for it, with verbose=True or on
-the command line, or waits for a compiler at a terminal.
+`propagate` is off. Nothing is said unless somebody asked for it, with verbose=True or
+on the command line, or waits for a compiler at a terminal.
 """
 
 import logging
