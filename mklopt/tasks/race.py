@@ -266,6 +266,7 @@ class Race:
     ) -> Any:
         """The gap of every solver: a row of panels per problem, a column per axis.
 
+        With one axis, problems stand side by side where the figure is wide enough.
         Curves are medians over seeds and repeats, bands lie between the quartiles. The
         dotted line is the tolerance; grey is how well f* is known.
 

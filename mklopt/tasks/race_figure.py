@@ -1,5 +1,7 @@
 """The figure of a race: one row of panels per problem, one column per axis x.
 
+With one x, problems stand side by side where the figure is wide enough.
+
     race.figure(x=["seconds", "passes"], venue="icml", labels={"auto": "ours"})
 
 Every panel shows the certified gap of each solver: medians over seeds and repeats with
@@ -42,6 +44,7 @@ HEIGHTS = {"gap": "relative gap", "active": "kernels in use"}
 LEGENDS = ("outside", "inside", "none")
 BAND = "interval of $f^*$"
 PANEL = (0.95, 2.1)  # inches: the lowest and the highest panel, where none is given
+BESIDE = 1.4  # inches: problems with one x stand side by side if each has so much
 LOG_FROM = 10.0  # an x axis is logarithmic if x grows by more than this ratio
 
 
@@ -73,15 +76,18 @@ def figure(
     looks = solver_looks(found, labels, colors, order)
     words = dict(labels or {})
     with paper_style(venue, style):
-        shape = (len(problems), len(columns))
-        drawn, axes = paper_axes(ax, shape, venue_of(venue).width(width), height, y)
-        for line, problem in zip(axes, problems):
+        inches, shape = venue_of(venue).width(width), (len(problems), len(columns))
+        beside = len(columns) == 1 and inches >= BESIDE * len(problems)
+        size = (shape[::-1] if beside else shape, inches, height, y)
+        drawn, axes = paper_axes(ax, *size)
+        for line, problem in zip(axes.T if beside else axes, problems):
             for axis, column in zip(line, columns):
                 _panel(axis, found, (problem, column, y), looks, tol)
             if len(names_in(found, "problem")) > 1 or problem in words:
                 line[0].set_title(words.get(problem, problem), loc="left")
-            line[0].set_ylabel(words.get(y, HEIGHTS[y]))
-        for axis, column in zip(axes[-1], columns):
+        for axis in axes[:, 0]:
+            axis.set_ylabel(words.get(y, HEIGHTS[y]))
+        for axis, column in zip(axes[-1], columns * len(problems)):
             axis.set_xlabel(words.get(column, AXES[column]))
         add_legend(drawn, list(axes.flat), legend, ax is not None)
         return finished(drawn, path, ax, (venue_of(venue).settings(), style))
