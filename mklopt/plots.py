@@ -6,6 +6,7 @@
     plots.regularization_path(path)          lengths ‖w_m‖ along C, and kernels in use
     plots.alignment(grams, y)                how alike kernels are, and which fit y
     plots.boundary(model, X, y)              the regions of a classifier, in 2-D
+    with plots.style("icml"): …              figures of your own in the same style
 
 Each returns a matplotlib figure and writes it when given a path ("a.png", or "a" for
 PNG and PDF). Results, fitted estimators and plain arrays of weights are all taken.
@@ -21,7 +22,7 @@ from .kernels import alignment as alignments
 from .kernels import target_alignment
 from .run.trace import Trace
 from .tasks.path import Path as SolutionPath
-from .tasks.race_figure import figure
+from .tasks.race_figure import figure, paper_style
 from .util.arrays import labels_array, real_array
 from .util.checks import check_list, short
 from .util.style import COLOURS, done, panels, styled, top_curves
@@ -67,6 +68,24 @@ def convergence(
     tol = {float(trace.about.get("tol", 0.0)) for trace in traces}
     ends = tol.pop() if len(tol) == 1 else None
     return figure(_one_table(traces, labels), tol=ends, path=path, **how)
+
+
+def style(venue: str | None = None, more: Any = None) -> Any:
+    """A context in which figures of your own have the style of these.
+
+    Parameters
+    ----------
+    venue : {"neurips", "icml", "jmlr", "siam-2col"}, optional
+        The size of letters.
+    more : str, dict or list, optional
+        Styles of matplotlib on top of ours.
+
+    Returns
+    -------
+    context manager
+        The settings that were there before come back at its end.
+    """
+    return paper_style(venue, more)
 
 
 @styled

@@ -37,8 +37,11 @@ def read_traces(given: Any) -> Any:
     import pandas as pd
 
     if isinstance(given, str | os.PathLike):
-        as_text = {"problem": str, "solver": str}  # a solver may be called "nan"
-        given = pd.read_csv(given, converters=as_text, float_precision="round_trip")
+        names = ("problem", "solver")  # a solver may be called "nan"
+        missing = {c: ["", "nan"] for c in (*WHO, *COLUMNS, "width") if c not in names}
+        as_text = dict.fromkeys(names, str)
+        how: Any = {"keep_default_na": False, "na_values": missing, "dtype": as_text}
+        given = pd.read_csv(given, **how)
     if not isinstance(given, pd.DataFrame):
         raise ValueError(
             f"traces = {short(given)}; give a race, its to_frame(), or CSV"

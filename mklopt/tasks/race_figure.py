@@ -20,7 +20,15 @@ from typing import Any
 import numpy as np
 
 from ..util.checks import check_choice, check_list, check_positive, short, unknown
-from ..util.style import done, log_ticks, look, outside_legend, style, thin_markers
+from ..util.style import (
+    done,
+    keep_style,
+    log_ticks,
+    look,
+    outside_legend,
+    style,
+    thin_markers,
+)
 from ..util.venues import venue_of
 from .race_curves import (
     FLOOR,
@@ -67,6 +75,8 @@ def figure(
     path: str | os.PathLike | None = None,
 ) -> Any:
     """Draw the traces of a race; `Race.figure` explains the arguments."""
+    if ax is not None and path is not None:
+        raise ValueError("ax and path are given; save the figure of your axes yourself")
     found = read_traces(traces)
     problems = _chosen(rows, names_in(found, "problem"), "rows")
     columns = [x] if isinstance(x, str) else check_list(x, "x", "a list of axes")
@@ -74,7 +84,8 @@ def figure(
         check_choice(column, "x", AXES)
     check_choice(y, "y", HEIGHTS)
     looks = solver_looks(found, labels, colors, order)
-    words = dict(labels or {})
+    words, several = dict(labels or {}), len(names_in(found, "problem")) > 1
+    found = found[found["problem"].isin(problems)]
     with paper_style(venue, style):
         inches, shape = venue_of(venue).width(width), (len(problems), len(columns))
         beside = len(columns) == 1 and inches >= BESIDE * len(problems)
@@ -83,7 +94,7 @@ def figure(
         for line, problem in zip(axes.T if beside else axes, problems):
             for axis, column in zip(line, columns):
                 _panel(axis, found, (problem, column, y), looks, tol)
-            if len(names_in(found, "problem")) > 1 or problem in words:
+            if several or problem in words:
                 line[0].set_title(words.get(problem, problem), loc="left")
         for axis in axes[:, 0]:
             axis.set_ylabel(words.get(y, HEIGHTS[y]))
@@ -175,7 +186,7 @@ def _panel(
     if log_x:
         log_ticks(axis.xaxis)
     if y == "gap":
-        _gap_axis(axis, rows[rows["problem"] == problem], tol)
+        _gap_axis(axis, rows, problem, tol)
     else:
         axis.set_ylim(0, None)
     thin_markers(axis, lines)
@@ -195,17 +206,15 @@ def _draw(axis: Any, curve: Any, how: dict[str, Any], y: str, runs: int) -> Any:
     return axis.plot(curve.x, curve.middle, **how, **steps)[0]
 
 
-def _gap_axis(axis: Any, mine: Any, tol: float | None) -> None:
+def _gap_axis(axis: Any, rows: Any, problem: str, tol: float | None) -> None:
     """A logarithmic axis down to the smallest gap, f* in grey, the tolerance dotted."""
-    gaps = np.asarray(mine["gap"], float)
+    gaps = np.asarray(rows["gap"], float)  # of all problems: panels have one scale
     gaps = np.maximum(gaps[np.isfinite(gaps)], FLOOR)
     low, high = gaps.min(initial=tol or 1.0), gaps.max(initial=tol or FLOOR)
     axis.set_yscale("log")
-    # Panels share this axis: it only grows.
-    before = axis.get_ylim() if axis.get_autoscaley_on() is False else (np.inf, 0.0)
-    axis.set_ylim(min(before[0], 0.1 * low), max(before[1], 3.0 * high))
+    axis.set_ylim(0.1 * low, 3.0 * high)
     log_ticks(axis.yaxis)
-    width = float(mine["width"].iloc[0])
+    width = float(rows["width"][rows["problem"] == problem].iloc[0])
     named = {"label": BAND} if width > axis.get_ylim()[0] else {}
     band = {"color": "0.87", "linewidth": 0, "zorder": 0, **named}
     axis.axhspan(FLOOR / 10, max(width, FLOOR), **band)
@@ -263,8 +272,7 @@ def add_legend(drawn: Any, axes: list[Any], where: str | None, guest: bool) -> N
 
 def finished(drawn: Any, path: Any, ax: Any, settings: tuple) -> Any:
     """Close a figure of our own and write it; the user's figure stays open."""
-    if ax is None:
-        return done(drawn, path, *settings)
-    if path is not None:
-        raise ValueError("ax and path are given; save the figure of your axes yourself")
-    return drawn
+    if ax is not None:
+        return drawn
+    keep_style(drawn)
+    return done(drawn, path, *settings)

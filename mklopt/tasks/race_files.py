@@ -21,7 +21,23 @@ from .race_profile import profile_figure
 if TYPE_CHECKING:
     from .race import Race
 
-SCRIPT = Path(__file__).with_name("redraw.py.txt")
+SCRIPT = '''"""Draws the figures of this folder again from traces.csv: python redraw.py
+
+Change OPTIONS as you like; the help of mklopt.tasks.race.Race.figure explains them.
+Written by mklopt {version}.
+"""
+
+from mklopt.tasks.race_figure import figure
+from mklopt.tasks.race_profile import profile_figure
+
+TOL = {tol!r}
+OPTIONS = {{
+{options}}}
+
+figure("traces.csv", tol=TOL, path="redrawn", **OPTIONS)
+'''
+PROFILE = """profile_figure("traces.csv", TOL, path="redrawn-profile", **{given})
+"""
 NOT_OF_PROFILES = ("rows", "x", "y", "height")
 
 
@@ -50,8 +66,10 @@ def save(race: Race, folder: str | os.PathLike, how: dict[str, Any]) -> list[str
 
 def script(tol: float, how: dict[str, Any], many: bool) -> str:
     """A program that draws the figures again, with the options written out."""
-    text = SCRIPT.read_text(encoding="utf-8").replace("{version}", __version__)
-    options = "\n".join(f"    {k!r}: {plain(v)!r}," for k, v in how.items())
-    text = text.replace("{tol}", repr(tol)).replace("{options}", options)
-    text = text.replace("{others}", repr(NOT_OF_PROFILES))
-    return text if many else text.split("# ---")[0].rstrip() + "\n"
+    options = "".join(f"    {k!r}: {plain(v)!r},\n" for k, v in how.items())
+    others = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
+    text = SCRIPT.format(version=__version__, tol=tol, options=options)
+    if many and len(others) == len(how):
+        return text + PROFILE.format(given="OPTIONS")
+    left = f"{{k: OPTIONS[k] for k in {list(others)!r}}}"
+    return text + PROFILE.format(given=left) * many

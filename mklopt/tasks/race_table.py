@@ -110,7 +110,7 @@ class Summary:
             return math.inf, "–"
         mean, spread = _moments(found)
         if not math.isfinite(mean):
-            return math.inf, f"gap {self.gaps[problem, solver]:.0e}"
+            return math.inf, f"gap {self.gaps[problem, solver]:.1g}"
         text = plus_minus(mean, spread if len(found) > 1 else None)
         return float(text.split(" ")[0]), text
 
@@ -161,8 +161,9 @@ def plus_minus(mean: float, spread: float | None = None) -> str:
         places = max(DIGITS - 1 - _exponent(mean), 0)
         text = f"{mean:.{places}f}"
         return text if spread is None else f"{text} ± 0"
-    digits = 2 if f"{spread:.0e}"[0] == "1" else 1
-    places = max(digits - 1 - _exponent(spread), 0)
+    first, _, power = f"{spread:.0e}".partition("e")  # 0.96 is rounded to 1.0
+    digits = 2 if first == "1" else 1
+    places = max(digits - 1 - int(power), 0)
     return f"{mean:.{places}f} ± {spread:.{places}f}"
 
 

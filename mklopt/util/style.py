@@ -156,6 +156,26 @@ def outside_legend(figure: Any, entries: dict[str, Any]) -> None:
         found.remove()
 
 
+def keep_style(figure: Any) -> None:
+    """Make a figure look the same after the context of its style has ended.
+
+    Matplotlib looks for fonts, and makes ticks, when a figure is drawn.
+    """
+    from matplotlib import rcParams
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()
+    families = [f for name in rcParams["font.family"] for f in _fonts(rcParams, name)]
+    for text in figure.findobj(Text):
+        text.set_fontfamily(families)
+        text.set_math_fontfamily(rcParams["mathtext.fontset"])
+
+
+def _fonts(settings: Any, family: str) -> list[str]:
+    """The fonts of a family such as "serif"; a font is its own family."""
+    return list(settings.get(f"font.{family}", [family]))
+
+
 def top_curves(
     axis: Any, x: Any, values: Any, names: Sequence[str], sizes: Any, **more: Any
 ) -> None:
