@@ -7,6 +7,7 @@ What a page may hold besides Markdown:
     ```python                 run, with its output below. A block that says "import
                               mklopt" starts afresh; any other goes on where the one
                               above it ended. Pictures it writes stand beside the page
+                              and are shown at the size at which they are printed
     ```console                lines "$ command", run, each followed by its output
     {{ source FILE [NAME] }}  a file of the repository as it is, or one class of it
     {{ api MODULE }}          its public names with signatures and docstrings
@@ -180,6 +181,7 @@ def page(name: str, out: Path) -> str:
     )
     body = re.sub(r"<h([1-4])>(.*?)</h\1>", _anchored, body)
     body = re.sub(r'href="([\w-]+)\.md', r'href="\1.html', body)
+    body = re.sub(r'<img src="([^"]*\.png)"', lambda m: _true_size(m, out), body)
     body = body.replace("<table>", '<div class="wide"><table>')
     body = body.replace("</table>", "</table></div>")
     links = "".join(_link(other, other == name) for other in menu()[1:])
@@ -205,6 +207,15 @@ def _anchored(found: re.Match) -> str:
     words = re.sub(r"<[^>]*>", "", found[2])
     place = re.sub(r"[^\w.]+", "-", words).strip("-")
     return f'<h{found[1]} id="{place}">{found[2]}</h{found[1]}>'
+
+
+def _true_size(found: re.Match, out: Path) -> str:
+    """A picture as wide as it is printed: its pixels divided by its resolution."""
+    from PIL import Image
+
+    with Image.open(out / found[1]) as picture:
+        inches = picture.width / picture.info.get("dpi", (100, 100))[0]
+    return f'<img style="width: {inches:.2f}in" src="{found[1]}"'
 
 
 def _coloured(code: str, language: str, _: str) -> str:

@@ -1,10 +1,12 @@
 """Pictures of kernels, weights, paths and decisions, all in one style (util/style.py).
 
+    plots.convergence(result)                the gap of a run against time
     plots.weights(result)                    kernel weights as bars
     plots.weight_path(path)                  kernel weights along C
     plots.regularization_path(path)          lengths ‖w_m‖ along C, and kernels in use
     plots.alignment(grams, y)                how alike kernels are, and which fit y
     plots.boundary(model, X, y)              the regions of a classifier, in 2-D
+    with plots.style("icml"): …              figures of your own in the same style
 
 Each returns a matplotlib figure and writes it when given a path ("a.png", or "a" for
 PNG and PDF). Results, fitted estimators and plain arrays of weights are all taken.
@@ -18,7 +20,9 @@ import numpy as np
 
 from .kernels import alignment as alignments
 from .kernels import target_alignment
+from .run.trace import Trace
 from .tasks.path import Path as SolutionPath
+from .tasks.race_figure import figure, paper_style
 from .util.arrays import labels_array, real_array
 from .util.checks import check_list, short
 from .util.style import COLOURS, done, panels, styled, top_curves
@@ -26,6 +30,62 @@ from .util.style import COLOURS, done, panels, styled, top_curves
 Array = np.ndarray
 Where = str | os.PathLike | None
 MAX_BARS = 30
+
+
+def convergence(
+    given: Any, names: Sequence[str] | None = None, path: Where = None, **how: Any
+) -> Any:
+    """The certified gap of one run, or of several, against seconds and passes.
+
+    Parameters
+    ----------
+    given : Result or Trace, or a list of them
+    names : list of str, optional
+        Names of the runs; by default those of the solvers.
+    path : str or path, optional
+        Where to write the figure; PNG and PDF where it has no ending.
+    **how
+        Options of `Race.figure`: x, y, width, height, labels, colors, style, legend, ax
+        and venue.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    runs = list(given) if isinstance(given, list | tuple) else [given]
+    traces = [getattr(run, "trace", run) for run in runs]
+    if not traces or not all(isinstance(t, Trace) and len(t) for t in traces):
+        raise ValueError(
+            f"{short(given)} has no iterates to draw; give what mklopt.solve returns, "
+            "or its trace"
+        )
+    usual = [str(trace.about.get("solver", "")) for trace in traces]
+    labels = usual if names is None else list(map(str, names))
+    if len(labels) != len(runs):
+        raise ValueError(f"{len(labels)} names for {len(runs)} runs; give one for each")
+    if len(set(labels)) < len(labels):
+        labels = [f"{label} ({k})" for k, label in enumerate(labels, 1)]
+    tol = {float(trace.about.get("tol", 0.0)) for trace in traces}
+    ends = tol.pop() if len(tol) == 1 else None
+    return figure(_one_table(traces, labels), tol=ends, path=path, **how)
+
+
+def style(venue: str | None = None, more: Any = None) -> Any:
+    """A context in which figures of your own have the style of these.
+
+    Parameters
+    ----------
+    venue : {"neurips", "icml", "jmlr", "siam-2col"}, optional
+        The size of letters.
+    more : str, dict or list, optional
+        Styles of matplotlib on top of ours.
+
+    Returns
+    -------
+    context manager
+        The settings that were there before come back at its end.
+    """
+    return paper_style(venue, more)
 
 
 @styled
@@ -209,6 +269,17 @@ def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
     axis.legend(frameon=False, fontsize=8)
     axis.set(xlabel="x₁", ylabel="x₂")
     return _done(figure, path)
+
+
+def _one_table(traces: list[Trace], labels: list[str]) -> Any:
+    """The traces of several runs, as the traces of a race."""
+    import pandas as pd
+
+    who = [{"problem": "", "solver": s, "seed": 0, "repeat": 0} for s in labels]
+    parts = [
+        trace.to_frame().assign(**name, width=0.0) for trace, name in zip(traces, who)
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 # ---- parts --------------------------------------------------------------------------

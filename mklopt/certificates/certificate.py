@@ -26,6 +26,7 @@ import numpy as np
 from ..grams.stack import GramStack
 from ..problem import Problem
 from ..util.arrays import NotFinite, real_array
+from ..util.html import facts
 from ..util.rounding import U, interval
 from ..util.threads import with_blas_alone
 from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
@@ -208,6 +209,22 @@ class Certificate:
             f"relative gap {self.relative_gap:.1e}, with all rounding errors counted "
             f"{self.width:.1e}\n{self.statement}{completed}"
         )
+
+    def facts(self) -> dict[str, str]:
+        """What the certificate says, by name, for tables.
+
+        Returns
+        -------
+        dict of str
+        """
+        return {
+            "relative gap": f"{self.relative_gap:.1e}",
+            "with all rounding errors": f"{self.width:.1e}",
+            "bounds": self.statement,
+        }
+
+    def _repr_html_(self) -> str:
+        return facts(self.facts())
 
 
 def relative(difference: float, value: float) -> float:

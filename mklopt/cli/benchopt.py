@@ -4,20 +4,31 @@ Its objective certifies whatever a solver returns, outside of the clock: primal 
 value and relative gap of (dual, coefficients), so that solvers of other people can be
 added as one more file in solvers/ and are judged in the same way.
 
-    benchopt run DIR -d "mklopt[data=wdbc]" -s auto -s spicy
+    benchopt run DIR -d "mklopt[data=wdbc]" -o "MKL[formulation=lp-1.5]" -s auto
+    benchopt test DIR -k "'not install'"     # without conda; mklopt is there already
 
-The files are written from those in templates/.
+The files are written from those in templates/. A solver is exported if it takes a
+problem with kernels in memory and labels −1/+1; the first such problem is the one that
+`benchopt test` runs it on.
 """
 
 import os
+import re
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 
+from ..util.checks import unknown
 from ..util.files import write_whole
-from .words import listed, usage_errors
+from .words import AS_JSON, echo_json, listed, usage_errors
+
+KINDS = ("lp-2", "l1", "block_norm-1.5", "group_lasso", "elastic_net")
+LOSSES = ("hinge", "logistic", "squared")
 
 
 @click.command(
@@ -25,30 +36,67 @@ from .words import listed, usage_errors
 )
 @click.argument("folder")
 @click.option("--solvers", help="Names, separated by commas.  [default: all]")
-def command(folder: str, solvers: str | None) -> None:
+@AS_JSON
+def command(folder: str, solvers: str | None, as_json: bool) -> None:
     """Write the files of a benchmark for the program benchopt."""
     with usage_errors():
         written = export(folder, listed(solvers or ""))
-    click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
+    if as_json:
+        echo_json({"folder": folder, "files": written})
+    else:
+        click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
+        if missing := _left_out(written) if not solvers else []:
+            why = "they take no problem with two classes, kernels and no groups"
+            click.echo(f"left out: {', '.join(missing)} ({why})")
 
 
 def export(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
     """Write the benchmark; the files written. names: solvers, by default all."""
     from ..solvers import solvers
 
-    unknown = sorted(set(names) - set(solvers()))
-    if unknown:
-        known = ", ".join(solvers())
-        raise ValueError(f"no solver is called {', '.join(unknown)}; there are {known}")
+    for name in names:
+        if name not in solvers():
+            raise ValueError(unknown("solver", name, solvers()))
     written = {
         "objective.py": _text("objective"),
         "datasets/mklopt.py": _text("dataset"),
     }
     for name in names or solvers():
-        written[f"solvers/{name}.py"] = _text("solver").replace("{name}", name)
+        words = _first_problem(solvers()[name])
+        if words is None and names:
+            raise ValueError(
+                f"{name} takes no problem with kernels in memory; leave it out"
+            )
+        if words is not None:
+            text = _text("solver").replace("{name}", name)
+            config = repr({"objective": words})
+            written[f"solvers/{name}.py"] = text.replace("{test_config}", config)
     for path, text in written.items():
         write_whole(Path(folder) / path, text.encode())
     return sorted(written)
+
+
+def _left_out(written: Sequence[str]) -> list[str]:
+    from ..solvers import solvers
+
+    return [name for name in solvers() if f"solvers/{name}.py" not in written]
+
+
+def _first_problem(solver: Any) -> dict[str, Any] | None:
+    """The first problem that a solver takes, as parameters of the objective."""
+    from ..formulations.text import formulation_from
+    from ..grams.stack import GramStack
+    from ..problem import Problem
+
+    grams, y = (
+        GramStack(np.stack([np.eye(4), np.ones((4, 4))])),
+        np.array([1.0, -1.0, 1.0, -1.0]),
+    )
+    for kind, loss, bias in product(KINDS, LOSSES, (True, False)):
+        formulation = formulation_from(re.sub(r"-(.*)", r"(\1)", kind))
+        if not solver.why_not(Problem(grams, y, loss, formulation, bias=bias)):
+            return {"formulation": kind, "loss": loss, "bias": bias}
+    return None
 
 
 def _text(name: str) -> str:

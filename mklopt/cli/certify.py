@@ -4,7 +4,7 @@ import tomllib
 
 import click
 
-from .words import JOBS, check_known, usage_errors
+from .words import AS_JSON, JOBS, check_known, console, echo_json, usage_errors
 
 
 def _settings(context: click.Context, _: object, path: str | None) -> None:
@@ -43,6 +43,7 @@ def _settings(context: click.Context, _: object, path: str | None) -> None:
 @JOBS
 @click.option("--backend", default="loky", help="Backend of joblib, or dask.")
 @click.option("--limit", default=30.0, help="Processor seconds per run.")
+@AS_JSON
 @click.option(
     "--config",
     is_eager=True,
@@ -56,6 +57,7 @@ def command(
     jobs: int,
     backend: str,
     limit: float,
+    as_json: bool,
     **only: tuple[str, ...],
 ) -> None:
     """Run every solver on every problem and judge it.
@@ -85,5 +87,9 @@ def command(
     if not job.runs:
         raise click.UsageError("no solver supports this combination: `mklopt list`")
     with usage_errors(NoBackend, OSError):
-        holds = certify_everything(job, jobs, backend)
+        holds = certify_everything(job, jobs, backend, console(as_json))
+    if as_json:
+        wrong = [f"{r.solver} on {r.cell}: {r.reason}" for r in job.rows if not r.holds]
+        counts = {"runs": len(job.runs), "done": len(job.rows), "fails": wrong}
+        echo_json({"holds": holds, **counts, "folder": str(job.folder)})
     raise SystemExit(0 if holds else 1)

@@ -2,13 +2,14 @@
 
 import click
 
-from .words import check_known
+from .words import AS_JSON, check_known, echo_json
 
 
 @click.command("derive", epilog="Example: mklopt derive theta_update --latex")
 @click.argument("name", required=False)
 @click.option("--latex", is_flag=True, help="Print LaTeX for the appendix of a paper.")
-def command(name: str | None, latex: bool) -> None:
+@AS_JSON
+def command(name: str | None, latex: bool, as_json: bool) -> None:
     """Print a derivation that SymPy has proved.
 
     SymPy proves every step before it is printed. Without NAME: list all derivations.
@@ -16,11 +17,18 @@ def command(name: str | None, latex: bool) -> None:
     from ..reference import symbolic
 
     if name is None:
-        for known in symbolic.names():
-            click.echo(f"{known:20s} {symbolic.derive(known).title}")
+        titles = {known: symbolic.derive(known).title for known in symbolic.names()}
+        if as_json:
+            echo_json(titles)
+        for known, title in {} if as_json else titles.items():
+            click.echo(f"{known:20s} {title}")
         return
     check_known("derivation", (name,), dict.fromkeys(symbolic.names()))
     derivation = symbolic.derive(name)
     if not derivation.holds():
         raise click.ClickException(f"{name} does not hold; please report this")
-    click.echo(derivation.latex() if latex else derivation.text())
+    text = derivation.latex() if latex else derivation.text()
+    if as_json:
+        echo_json({"name": name, "title": derivation.title, "text": text})
+    else:
+        click.echo(text)

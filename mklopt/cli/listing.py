@@ -8,14 +8,23 @@ from rich.console import Console
 from rich.markup import escape
 
 from ..util.tables import headless_table
-from .words import AS_JSON, echo_json
+from .words import AS_JSON, check_known, echo_json
+
+KINDS = ("solvers", "formulations", "losses", "data", "papers", "families")
 
 
-@click.command("list", epilog="Example: mklopt list --json")
+@click.command("list", epilog="Examples: mklopt list solvers, mklopt list --json")
+@click.argument("kind", required=False, metavar="[KIND]")
 @AS_JSON
-def command(as_json: bool) -> None:
-    """List solvers, formulations, losses, data sets and papers."""
-    found = catalogue()
+def command(kind: str | None, as_json: bool) -> None:
+    """List solvers, formulations, losses, data sets and papers.
+
+    KIND is one of solvers, formulations, losses, data, papers and families. Without it:
+    all of them.
+    """
+    if kind is not None:
+        check_known("kind", (kind,), dict.fromkeys(KINDS))
+    found = catalogue(kind)
     if as_json:
         echo_json(found)
         return
@@ -27,20 +36,54 @@ def command(as_json: bool) -> None:
         console.print(table, "")
 
 
-def catalogue() -> dict[str, dict[str, str]]:
+def catalogue(kind: str | None = None) -> dict[str, dict[str, str]]:
     """Names and first lines: solvers, formulations, losses, data sets, papers, …"""
-    from ..data.datasets import names, one_line
-    from ..formulations import formulations, losses_by_name
-    from ..gmkl.families import KernelFamily
-    from ..gmkl.regularizers import Regularizer
+    parts = {
+        "solvers": _solvers,
+        "formulations": _formulations,
+        "losses": _losses,
+        "data": _data_sets,
+        "papers": _papers,
+        "families": _families,
+    }
+    found: dict[str, dict[str, str]] = {}
+    for name in KINDS if kind is None else (kind,):
+        found |= parts[name]()
+    return found
+
+
+Named = dict[str, dict[str, str]]  # names and first lines, by title
+
+
+def _solvers() -> Named:
     from ..solvers import solvers
 
+    return {"solvers": {name: solver.about for name, solver in solvers().items()}}
+
+
+def _formulations() -> Named:
+    from ..formulations import formulations
+
+    return {"formulations": _first_lines(formulations())}
+
+
+def _losses() -> Named:
+    from ..formulations import losses_by_name
+
+    return {"losses": _first_lines(losses_by_name())}
+
+
+def _data_sets() -> Named:
+    from ..data.datasets import names, one_line
+
+    return {"data sets": {name: one_line(name) for name in names()}}
+
+
+def _families() -> Named:
+    from ..gmkl.families import KernelFamily
+    from ..gmkl.regularizers import Regularizer
+
     return {
-        "solvers": {name: solver.about for name, solver in solvers().items()},
-        "formulations": _first_lines(formulations()),
-        "losses": _first_lines(losses_by_name()),
-        "data sets": {name: one_line(name) for name in names()},
-        "papers": _papers(),
         "kernel families": _first_lines(_children(KernelFamily)),
         "their regularizers": _first_lines(_children(Regularizer)),
     }
@@ -55,16 +98,17 @@ def _children(root: type) -> dict[str, type]:
     return {c.__name__: c for c in known if c.__module__.startswith("mklopt.")}
 
 
-def _papers() -> dict[str, str]:
+def _papers() -> Named:
     """What each paper is; without a checkout, the solvers that name it."""
     from ..claims.items import NotACheckout, about, known
     from ..solvers import solvers
 
     try:
-        return {key: about(key)[0] for key in known()}
+        return {"papers": {key: about(key)[0] for key in known()}}
     except NotACheckout:
         found: dict[str, list[str]] = {}
     for name, solver in solvers().items():
         for key in re.findall(r"[a-z]+\d{4}", solver.reference):
             found.setdefault(key, []).append(name)
-    return {key: f"solvers {', '.join(found[key])}" for key in sorted(found)}
+    lines = {key: f"solvers {', '.join(found[key])}" for key in sorted(found)}
+    return {"papers": lines}

@@ -1,13 +1,16 @@
 """Problems as people ask for them on the command line.
 
     problem("sonar", kernels="gaussian(1),linear", formulation="lp:p=2", C=10)
+    problem("twonorm:n=3000,seed=1")
 
-The first word is a data set (standardized), a NumPy archive with y and either features
-X (n, d) or kernels K (M, n, n), or a stack of kernels on disk (.npy) beside a file of
-labels. Labels −1/+1 are two classes, 0 … k−1 more, others numbers; without a loss they
-get the hinge, its multi-class form, or the square.
+The first word is a data set (standardized), with options if it is drawn at random, a
+NumPy archive with y and either features X (n, d) or kernels K (M, n, n), or a stack of
+kernels on disk (.npy) beside a file of labels. Labels −1/+1 are two classes, 0 … k−1
+more, others numbers; without a loss they get the hinge, its multi-class form, or the
+square.
 """
 
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -98,21 +101,34 @@ def _given_kernels(K: Any, some: Array) -> GramStack:
     return K if len(some) == K.n else K.samples(some)
 
 
-def _data_set(name: str) -> dict[str, Array]:
-    try:
-        found = data.load(name).standardized()
-    except data.DataNotFound as error:
-        hint = "`mklopt list` names all, and a file of your own ends in .npz or .npy"
-        said = str(error.args[0]).replace("see data.names()", hint)
-        raise data.DataNotFound(said) from None
+def _data_set(given: str) -> dict[str, Array]:
+    name, options = _options(given)
+    found = data.load(name, **options).standardized()
     return {"X": found.X, "y": found.y}
 
 
+def _options(given: str) -> tuple[str, dict[str, Any]]:
+    """The name of a data set and its options, from words such as "twonorm:n=3000"."""
+    name, _, rest = given.partition(":")
+    pairs = [part.partition("=") for part in rest.split(",") if part.strip()]
+    try:
+        values = {key.strip(): ast.literal_eval(text) for key, _, text in pairs}
+    except (ValueError, SyntaxError):
+        raise ValueError(
+            f"data {given!r} cannot be read; write the options of a data set as in "
+            "twonorm:n=3000,seed=1"
+        ) from None
+    return name.strip(), values
+
+
 def _drawn(n: int, samples: int | None, seed: int) -> Array:
-    if samples is None or samples >= n:
+    if samples is None:
         return np.arange(n)
-    if samples < 2:
-        raise ValueError(f"samples = {samples}; take two at least")
+    if not 2 <= samples <= n:
+        raise ValueError(
+            f"samples = {samples}, and the data have {n}; give a number from 2 to {n}, "
+            "or draw more of a random set, as in twonorm:n=3000"
+        )
     return np.sort(np.random.default_rng(seed).permutation(n)[:samples])
 
 

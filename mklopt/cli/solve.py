@@ -1,6 +1,5 @@
 """The command `mklopt solve`: one problem, its weights and its certificate."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,11 +39,11 @@ def command(
 ) -> None:
     """Solve one problem; print weights and certificate.
 
-    NAME is a data set (see `mklopt list`). FILE.npz has labels y and features X (n, d)
-    or kernels K (M, n, n). FILE.npy has kernels that stay on disk; --labels names a
-    file with y (.npy, .npz or text). If it will take more than a minute, an estimate is
-    printed first. Ctrl-C prints the best point so far. Exit code 0: solved to the
-    tolerance, 1: not, 2: usage error.
+    NAME is a data set (see `mklopt list data`), such as wdbc or twonorm:n=3000.
+    FILE.npz has labels y and features X (n, d) or kernels K (M, n, n). FILE.npy has
+    kernels that stay on disk; --labels names a file with y (.npy, .npz or text). If it
+    will take more than a minute, an estimate is printed first. Ctrl-C prints the best
+    point so far. Exit code 0: solved to the tolerance, 1: not, 2: usage error.
     """
     from ..run.loop import solve
     from .estimates import announce
@@ -52,7 +51,7 @@ def command(
 
     with usage_errors():
         found = problem(given, seed=seed, **words)
-        long = announce({given: found.problem}, [solver], tol, time_limit)
+        announce({given: found.problem}, [solver], tol, time_limit)
         result = solve(
             found.problem,
             solver,
@@ -60,7 +59,7 @@ def command(
             time_limit=time_limit,
             seed=seed,
             checkpoint=checkpoint,
-            verbose=long or sys.stderr.isatty(),
+            verbose=True,
         )
         if save:
             result.save(save)
@@ -107,3 +106,5 @@ def _show(result: Any, names: Sequence[str]) -> None:
     for m in np.argsort(-theta, kind="stable")[: min(MAX_ROWS, used)]:
         table.add_row(names[m], f"{theta[m]:.6g}")
     console.print(table)
+    if used > MAX_ROWS:
+        console.print(f"{used - MAX_ROWS} more kernels in use; --json prints all")

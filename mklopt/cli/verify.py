@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from .words import usage_errors
+from .words import AS_JSON, console, echo_json, usage_errors
 
 
 @click.command(
@@ -15,7 +15,7 @@ from .words import usage_errors
 )
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--data", multiple=True, help="FILE.npz that was certified (repeatable).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON (for a file only).")
+@AS_JSON
 def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
     """Check a certificate in exact arithmetic.
 
@@ -28,16 +28,14 @@ def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
 
     if not path.is_dir():
         raise SystemExit(_as_json(path) if as_json else check([str(path)]))
-    if as_json:
-        raise click.UsageError(
-            f"--json is for one certificate; {path} is a folder, its rows.jsonl is JSON"
-        )
     from ..campaign.screen import recompute_everything
 
     if isinstance(sys.stdout, TextIOWrapper):  # not every terminal has ≤ and δ
         sys.stdout.reconfigure(errors="backslashreplace")
     with usage_errors():
-        same = recompute_everything(path, data)
+        same = recompute_everything(path, data, console(as_json))
+    if as_json:
+        echo_json({"proved": same, "folder": str(path)})
     raise SystemExit(0 if same else 2)
 
 

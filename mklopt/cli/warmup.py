@@ -7,9 +7,12 @@ from typing import Any
 import click
 import numpy as np
 
+from .words import AS_JSON, echo_json
+
 
 @click.command("warmup", epilog="Example: mklopt warmup")
-def command() -> None:
+@AS_JSON
+def command(as_json: bool) -> None:
     """Compile everything that the default solvers use.
 
     Without it the first solve compiles what it uses. Exit code 0: the compiled code is
@@ -23,11 +26,16 @@ def command() -> None:
 
     for name, problems in steps():
         before = compilation.seconds
-        click.echo(f"{name}: ", nl=False)
+        click.echo(f"{name}: ", nl=False, err=as_json)
         for problem in problems:
             solve(problem, tol=1e-4, max_iter=20)
-        click.echo(f"{compilation.seconds - before:.1f} s")
-    click.echo(f"{compilation.count} functions compiled in {compilation.seconds:.0f} s")
+        click.echo(f"{compilation.seconds - before:.1f} s", err=as_json)
+    count, seconds = compilation.count, compilation.seconds
+    if as_json:
+        kept = not why_uncached()
+        echo_json({"functions": count, "seconds": seconds, "kept": kept})
+    else:
+        click.echo(f"{count} functions compiled in {seconds:.0f} s")
     if why := why_uncached():
         raise click.ClickException(
             f"they are not kept for the next start ({why}); set NUMBA_CACHE_DIR to a "

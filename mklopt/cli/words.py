@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
+from ..util.checks import unknown
+
 
 def check_known(what: str, given: tuple[str, ...], known: dict) -> None:
     """A usage error for the first name that is not known."""
     for name in given:
         if name not in known:
-            raise click.BadParameter(
-                f"{what} {name!r} is not known; choose one of {', '.join(known)}"
-            )
+            raise click.BadParameter(unknown(what, name, known))
 
 
 def listed(text: str) -> list[str]:
@@ -42,6 +42,13 @@ def sentence(error: Exception) -> str:
     return str(error.args[0] if isinstance(error, LookupError) else error)
 
 
+def console(as_json: bool) -> Any:
+    """Where a command shows its progress: not on the output if that is JSON."""
+    from rich.console import Console
+
+    return Console(stderr=as_json)
+
+
 def echo_json(found: Any) -> None:
     """Print one JSON object for other programs."""
     click.echo(json.dumps(found, ensure_ascii=False))
@@ -65,7 +72,7 @@ PROBLEM_OPTIONS = (
         "--bias/--no-bias", default=True, help="A constant term in f, or not."
     ),
     click.option("--labels", help="A file with y, for kernels in a .npy on disk."),
-    click.option("--samples", type=int, help="Draw so many samples and use them."),
+    click.option("--samples", type=int, help="Use so many, drawn at random."),
     click.option("--cluster", help="Dask scheduler, such as tcp://host:8786."),
 )
 

@@ -24,7 +24,6 @@ References: Breiman (1996), "Bias, variance, and arcing classifiers"; Breiman et
 (1984), CART; Kloft et al. (2011), section 5.1; Orabona et al. (2012), section 5.2.
 """
 
-import difflib
 import importlib.util
 import inspect
 import os
@@ -38,7 +37,7 @@ import numpy as np
 
 from ..util.archives import read_arrays
 from ..util.arrays import Array, finite_matrix, real_array
-from ..util.checks import check_choice, check_whole, real_number, short
+from ..util.checks import check_choice, check_whole, real_number, short, unknown
 from .openml import Table, fetch
 
 KINDS: dict[str, Callable[[Array], Array]] = {
@@ -240,9 +239,7 @@ def load(name: str, **options: Any) -> Dataset:
     if not isinstance(name, str):
         raise ValueError(f"name = {short(name)}; give the name of a data set as text")
     if name not in names():
-        near = difflib.get_close_matches(name.lower(), names(), 3, 0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else "see data.names()"
-        raise DataNotFound(f"no data set is called {name!r}; {hint}")
+        raise DataNotFound(unknown("data set", name, names(), "or a file .npz or .npy"))
     split = name in _TABLES and _TABLES[name].test  # it has an official split
     stored: Callable = partial(_stored, name) if split else lambda: _stored(name)
     make: Callable[..., Dataset] = _GENERATORS.get(name, stored)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
+
+from ..util.messages import say
 
 EVERY = 5.0  # seconds between two lines
 
@@ -50,4 +51,4 @@ class Pace:
             text = f"{self.name}: {100 * share:.0f} %, about {rest} left"
             if ended:
                 text = f"{self.name}: done in {in_words(self.seconds)}"
-            print(text, file=sys.stderr, flush=True)
+            say(text)

@@ -1,4 +1,4 @@
-"""Progress of a run: one live line on a terminal, a line now and then elsewhere.
+"""Progress of a run: one live line on a terminal, a line a second elsewhere.
 
     auto ━━━━━━━━╸  gap 1.2e-03  14.5 passes  35 s, about 2 min left  reading 40 %
 
@@ -17,10 +17,11 @@ import math
 import time
 from types import TracebackType
 
+from ..util.messages import say
 from .clock import in_words
 from .trace import Trace
 
-LINE_SECONDS = 5.0  # between two lines, where there is no terminal
+LINE_SECONDS = 1.0  # between two lines, where there is no terminal
 SWEEP_SECONDS = 0.5  # a sweep that takes longer is shown
 LEAST_ROWS = 3  # of a trace, for the time left
 
@@ -39,6 +40,9 @@ class Silent:
     ) -> None:
         pass
 
+    def begin(self, name: str) -> None:
+        """Show nothing."""
+
     def show(self, trace: Trace) -> None:
         """Show nothing."""
 
@@ -53,7 +57,8 @@ class Shown(Silent):
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        columns = (TextColumn(name), BarColumn(12), TextColumn("{task.fields[note]}"))
+        name_column = TextColumn("{task.description}", markup=False)
+        columns = (name_column, BarColumn(12), TextColumn("{task.fields[note]}"))
         self.bar = Progress(
             *columns, console=Console(stderr=True), transient=True, refresh_per_second=8
         )
@@ -63,6 +68,7 @@ class Shown(Silent):
         self.note, self.new, self.left = "no iterate yet", True, math.inf
         self.now = self.printed = self.noted = time.monotonic()
         self.begun, self.at = self.now, math.inf  # of the present sweep
+        self.lines = 0  # printed; a run shorter than LINE_SECONDS has none
 
     def __enter__(self) -> Shown:
         if self.terminal:
@@ -72,7 +78,16 @@ class Shown(Silent):
     def __exit__(self, *_: object) -> None:
         if self.terminal:
             self.bar.stop()
-        elif self.new:
+        elif self.new and self.lines:
+            self._line(self.note)
+
+    def begin(self, name: str) -> None:
+        """Show the next of several runs."""
+        self.name, self.first, self.left = name, 0.0, math.inf
+        self.note, self.new = "…", True
+        if self.terminal:
+            self.bar.update(self.task, description=name, completed=0.0, note="…")
+        elif _now() >= self.printed + LINE_SECONDS:
             self._line(self.note)
 
     def show(self, trace: Trace) -> None:
@@ -105,8 +120,8 @@ class Shown(Silent):
             self._line(text)
 
     def _line(self, text: str) -> None:
-        self.printed, self.new = _now(), False
-        self.bar.console.print(f"{self.name}: {text}", highlight=False, soft_wrap=True)
+        self.printed, self.new, self.lines = _now(), False, self.lines + 1
+        say(f"{self.name}: {text}")
 
 
 def time_left(trace: Trace, tol: float) -> float:

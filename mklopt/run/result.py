@@ -14,6 +14,7 @@ from ..certificates.portable import save_certificate
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive
 from ..util.arrays import real_array
+from ..util.html import facts
 from .point import meets, weights_near
 from .trace import Trace, read_columns
 
@@ -303,6 +304,18 @@ class Result:
             f"Result({self.solver}, {self.status}, relative_gap="
             f"{self.relative_gap:.1e}, {self.trace!r})"
         )
+
+    def _repr_html_(self) -> str:
+        used, M = int(np.sum(self.certificate.norms > 0)), self.problem.grams.M
+        known = {
+            "problem": repr(self.problem),
+            "solver": f"{self.solver}: {self.status} ({STATUS[self.status]})",
+            **self.certificate.facts(),
+            "kernels": f"{used} of {M} in use",
+            "run": str(self.trace),
+        }
+        said = (self.choice, self.message, self.hint)
+        return facts(known, *(remark for remark in said if remark))
 
     def __str__(self) -> str:
         found = self.certificate

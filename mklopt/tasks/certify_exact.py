@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +39,7 @@ from ..problem import Problem
 from ..run.pace import Pace
 from ..run.result import Result
 from ..util.checks import check_flag, check_whole
+from ..util.messages import say
 from ..util.rounding import TINY, U, gamma, interval
 from ..util.threads import with_blas_alone
 from .exact_improvement import improved
@@ -197,7 +197,7 @@ def certify_exact(
     sweep = Sweep(fitted.entries, alpha)
     if dry_run:
         return sweep.cost()
-    tell: Callable[[Any], None] = _say if verbose else _be_silent
+    tell: Callable[[Any], None] = say if verbose else _be_silent
     if verbose:
         tell(f"exact kernels: {sweep.cost()}")
     images = Images(fitted.entries, sweep.run(progress, verbose), sweep.products.spread)
@@ -228,10 +228,6 @@ def _check(fitted: Any, result: Any) -> None:
             "the result is of another problem: its stack is not the grams() of these "
             "low-rank kernels"
         )
-
-
-def _say(text: Any) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _be_silent(text: Any) -> None:

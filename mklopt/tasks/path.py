@@ -19,6 +19,7 @@ from ..run.loop import solve
 from ..run.result import Result
 from ..util.arrays import Array, real_array
 from ..util.checks import check_function, check_whole, real_number, short
+from ..util.tables import html, plain_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,14 @@ class Path:
             for C, result in zip(self.C, self.results)
         ]
         return pd.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        rows = self.to_frame()
+        table = plain_table("", ["status"], [c for c in rows.columns if c != "status"])
+        for _, row in rows.iterrows():
+            numbers = [f"{v:.6g}" for name, v in row.items() if name != "status"]
+            table.add_row(row["status"], *numbers)
+        return html(table, repr(self))
 
     def __repr__(self) -> str:
         worst = max(r.relative_gap for r in self.results)

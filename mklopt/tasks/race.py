@@ -1,12 +1,15 @@
 """Races: several solvers on the same problems, by the same clock, drawn for a paper.
 
-    found = mklopt.race(problem, ["analytic", "spg", "auto"], seeds=[0, 1])
-    print(found)                                 # seconds to the tolerance
+    found = mklopt.race(problems, ["analytic", "spg", "auto"], repeats=3)
+    print(found.summary())                       # seconds to the tolerance, ± repeats
+    found.figure(venue="icml", path="race.pdf")  # a row of panels per problem
     found.save("figures/race")                   # figures, traces, table, script
 
 Fair means: all solvers run by the same clock, and compilation is not timed. Every run
 has its own cache of kernel products and its own count of passes. Certificates are part
-of the time. Each run ends at `tol` or `time_limit`.
+of the time. Each run ends at `tol` or `time_limit`. With `repeats` every run is timed
+several times, all solvers once before any of them again, so that a slow minute of the
+computer does not fall on one solver alone. Ctrl-C ends a race with the runs so far.
 
 f* is never the best of the runs. It lies in an interval: that of a reference where the
 problem is small enough for an interior-point method, and of all certified bounds
@@ -14,14 +17,15 @@ together otherwise. Gaps below its relative width (the grey band of the figure) 
 true, but do not show how far a solver is from f*.
 
 Many problems: `found.profile()` is the performance profile, for each ratio ρ the share
-of problems that a solver reaches the tolerance on within ρ times the best time.
-Reference: Dolan and Moré (2002).
+of problems that a solver reaches the tolerance on within ρ times the best time
+(race_profile.py). Figures and tables are made from the traces alone (race_figure.py,
+race_table.py).
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,12 +33,16 @@ from ..problem import Problem
 from ..reference import solve as exact
 from ..run.loop import solve
 from ..run.own_solver import REFUSED, BadAnswer, name_of, solver_for
+from ..run.progress import Silent, progress
 from ..run.result import Result
 from ..run.trace import COLUMNS
 from ..solvers import Solver, Unsupported
-from ..util.checks import check_flag, check_list
-from ..util.tables import as_text, plain_table
-from .race_figure import draw, save
+from ..util.checks import check_flag, check_list, check_whole
+from ..util.tables import as_text, html, plain_table
+from .race_figure import figure
+from .race_files import save
+from .race_profile import performance_profile, profile_figure
+from .race_table import Summary, summary
 
 Array = np.ndarray
 REFERENCE_SIZE = 1_000_000  # M n² of a problem that gets a reference, at most
@@ -52,6 +60,8 @@ class Run:
     result : Result
     weights : array of shape (iterates, M)
         The kernel weights of each certified iterate; NaN where it states none.
+    repeat : int
+        The number of the repeat, from 0.
     """
 
     problem: str
@@ -59,6 +69,7 @@ class Run:
     seed: int
     result: Result = field(repr=False)
     weights: Array = field(repr=False)
+    repeat: int = 0
 
     def time_to(self, tol: float, column: str = "seconds") -> float:
         """When the gap was first at most tol.
@@ -91,12 +102,15 @@ class Race:
         The relative gap at which runs end.
     left_out : dict
         Solver and problem that do not fit, and why.
+    stopped : str
+        How much was done when Ctrl-C ended the race; empty if nothing did.
     """
 
     runs: list[Run]
     intervals: dict[str, tuple[float, float]]
     tol: float
     left_out: dict[str, str]
+    stopped: str = ""
 
     @property
     def problems(self) -> list[str]:
@@ -174,7 +188,8 @@ class Race:
 
         parts = []
         for run in self.runs:
-            who = {"problem": run.problem, "solver": run.solver, "seed": run.seed}
+            who: dict[str, Any] = {"problem": run.problem, "solver": run.solver}
+            who |= {"seed": run.seed, "repeat": run.repeat}
             rows = {c: run.result.trace[c] for c in COLUMNS}
             parts.append(pd.DataFrame(who | rows | {"width": self.width(run.problem)}))
         return pd.concat(parts, ignore_index=True)
@@ -204,8 +219,119 @@ class Race:
             )
         return found
 
+    def summary(
+        self,
+        column: str = "seconds",
+        tol: float | None = None,
+        labels: Mapping[str, str] | None = None,
+        order: Sequence[str] = (),
+    ) -> Summary:
+        """Time to the tolerance by problem and solver, with ± and the best in bold.
+
+        Parameters
+        ----------
+        column : str, default="seconds"
+            What is counted: a column of the trace, such as "passes".
+        tol : float, optional
+            By default the one of the race.
+        labels : dict, optional
+            What to print for names of solvers and problems.
+        order : list of str, optional
+            Solvers that come first.
+
+        Returns
+        -------
+        Summary
+            It is printed as a table; `latex()` is one with booktabs, `to_frame()` has
+            the numbers.
+        """
+        tol = self.tol if tol is None else tol
+        return summary(self.to_frame(), tol, column, labels, order)
+
+    def figure(
+        self,
+        rows: Sequence[str] | None = None,
+        x: str | Sequence[str] = ("seconds", "passes"),
+        y: str = "gap",
+        width: float | str | None = None,
+        height: float | None = None,
+        labels: Mapping[str, str] | None = None,
+        colors: Mapping[str, Any] | None = None,
+        order: Sequence[str] = (),
+        style: Any = None,
+        legend: str | None = None,
+        ax: Any = None,
+        venue: str | None = None,
+        path: str | os.PathLike | None = None,
+    ) -> Any:
+        """The gap of every solver: a row of panels per problem, a column per axis.
+
+        With one axis, problems stand side by side where the figure is wide enough.
+        Curves are medians over seeds and repeats, bands lie between the quartiles. The
+        dotted line is the tolerance; grey is how well f* is known.
+
+        Parameters
+        ----------
+        rows : list of str, optional
+            Names of problems; by default all.
+        x : str or list of str, default=("seconds", "passes")
+            Columns of the trace: "seconds", "iteration", "passes", …
+        y : {"gap", "active"}
+            The relative gap, or the number of kernels in use.
+        width : float or {"column", "text"}, optional
+            Inches, or one column or the whole text of the venue.
+        height : float, optional
+            Inches.
+        labels : dict, optional
+            What to write for names of solvers, problems and columns.
+        colors : dict, optional
+            Colours of solvers.
+        order : list of str, optional
+            Solvers that come first in the legend.
+        style : str, dict or list, optional
+            Styles of matplotlib on top of ours.
+        legend : {"outside", "inside", "none"}, optional
+            Above all panels (the default), in the first panel, or nowhere.
+        ax : Axes or array of Axes, optional
+            Draw here, one for each problem and x, instead of in a new figure.
+        venue : {"neurips", "icml", "jmlr", "siam-2col"}, optional
+            Gives the widths and the size of letters.
+        path : str or path, optional
+            Where to write it; PNG and PDF where it has no ending.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Examples
+        --------
+        >>> found.figure(venue="icml", labels={"auto": "ours"})  # doctest: +SKIP
+        """
+        how: dict[str, Any] = dict(rows=rows, x=x, y=y, width=width, height=height)
+        how |= dict(labels=labels, colors=colors, order=order, style=style)
+        how |= dict(legend=legend, ax=ax, venue=venue, path=path)
+        return figure(self.to_frame(), tol=self.tol, **how)
+
+    def profile_figure(self, tol: float | None = None, **how: Any) -> Any:
+        """The performance profile of the solvers, with a legend.
+
+        Parameters
+        ----------
+        tol : float, optional
+            By default the one of the race.
+        **how
+            width, height, labels, colors, order, style, legend, ax, venue and path, as
+            in `figure`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        tol = self.tol if tol is None else tol
+        return profile_figure(self.to_frame(), tol, **how)
+
     def draw(self, path: str | os.PathLike | None = None) -> Any:
-        """Gap against seconds, iterations and passes; kernels in use, and weights.
+        """An overview for the screen: gap against seconds, iterations and passes.
 
         Parameters
         ----------
@@ -216,44 +342,36 @@ class Race:
         -------
         matplotlib.figure.Figure
         """
-        return draw(self, path)
+        return self.figure(x=("seconds", "iteration", "passes"), width=8.0, path=path)
 
-    def save(self, folder: str | os.PathLike) -> list[str]:
+    def save(self, folder: str | os.PathLike, **how: Any) -> list[str]:
         """Everything a paper needs of a race.
 
         Parameters
         ----------
         folder : str or path
             Made where it does not exist.
+        **how
+            Options of `figure`.
 
         Returns
         -------
         list of str
-            What was written: the figure as PDF, PNG and PGF (where LaTeX is installed),
-            the traces as CSV, the table as LaTeX, and a script that draws the figure.
+            What was written: the traces as CSV, the table as LaTeX, a script that draws
+            the same figure from the CSV, the figure as PDF, PNG and PGF (where LaTeX is
+            installed), and for several problems the profile.
         """
-        return save(self, folder)
+        return save(self, folder, how)
 
     def __str__(self) -> str:
-        skipped = [f"left out: {who} ({why})" for who, why in self.left_out.items()]
-        return "\n".join([as_text(self.table(), 110), *skipped])
+        return "\n".join([as_text(self.table(), 110), *self._remarks()])
 
+    def _repr_html_(self) -> str:
+        return html(self.table(), *self._remarks())
 
-def performance_profile(times: Any) -> tuple[Array, Array]:
-    """Ratios ρ, and the share of problems (rows) within ρ times the best, by solver.
-
-    times: (problems, solvers); inf where a solver fails. Problems that no solver
-    reaches count as failures of all.
-    """
-    times = np.asarray(times, float)
-    if times.ndim != 2 or not times.size or np.any(np.isnan(times)) or times.min() < 0:
-        raise ValueError("times must be (problems, solvers), ≥ 0, inf for failures")
-    best = times.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = np.where(np.isfinite(times), times / best, np.inf)
-    ratios = np.where(times == best, np.where(np.isfinite(best), 1.0, np.inf), ratios)
-    steps = np.unique(np.concatenate([[1.0], ratios[np.isfinite(ratios)]]))
-    return steps, np.mean(ratios[None] <= steps[:, None, None], axis=1)
+    def _remarks(self) -> list[str]:
+        left = [f"left out: {who} ({why})" for who, why in self.left_out.items()]
+        return [*left, self.stopped] if self.stopped else left
 
 
 def race(
@@ -261,9 +379,11 @@ def race(
     solvers: Sequence[Any] | Mapping[str, Any],
     *,
     seeds: Iterable[int] = (0,),
+    repeats: int = 1,
     tol: float = 1e-6,
     time_limit: float = 30.0,
     reference: bool | None = None,
+    verbose: bool = False,
 ) -> Race:
     """Run solvers on the same problems, by the same clock; compilation is not timed.
 
@@ -277,7 +397,9 @@ def race(
         objects with `fit`, or "module:name". A dict gives them names. A solver that
         raises NotImplementedError or ValueError on a problem is left out there.
     seeds : list of int, default=(0,)
-        For solvers that draw random numbers; the others run once.
+        For solvers that draw random numbers; the others have one.
+    repeats : int, default=1
+        How many times each run is timed, those of deterministic solvers, too.
     tol : float, default=1e-6
         The certified relative gap at which a run ends.
     time_limit : float, default=30
@@ -285,16 +407,21 @@ def race(
     reference : bool, optional
         Whether to solve a reference for the interval around f*; by default for small
         problems.
+    verbose : bool, default=False
+        Show progress on the standard error output.
 
     Returns
     -------
     Race
-        It is printed as a table, drawn with `draw`, saved with `save`.
+        It is printed as a table, drawn with `figure`, saved with `save`. After Ctrl-C
+        it has the runs that were complete, and `stopped` says how many.
 
     Raises
     ------
     ValueError
         Where an argument is wrong, or no solver takes any of the problems.
+    KeyboardInterrupt
+        After Ctrl-C before the first run is complete.
 
     Examples
     --------
@@ -304,31 +431,97 @@ def race(
     named = named_problems(problems, "race")
     methods = _methods(solvers)
     seeds = check_list(seeds, "seeds", "a list of whole numbers")
+    check_whole(repeats, "repeats", 1)
+    check_flag(verbose, "verbose")
     if reference is not None:
         check_flag(reference, "reference")
+    how = {"tol": tol, "time_limit": time_limit}
     runs: list[Run] = []
-    intervals, left_out = {}, {}
+    intervals: dict[str, tuple[float, float]] = {}
+    with progress(verbose, "race", tol) as shown:
+        plans, left_out = _plans(named, methods, (seeds, repeats), shown)
+        if not any(plans.values()):
+            raise ValueError("no solver takes any of the problems: " + str(left_out))
+        for run in _complete(named, plans, how, shown):
+            runs.append(run)
+        if not runs:
+            raise KeyboardInterrupt
+        total = sum(map(len, plans.values()))
+        for name, problem in named.items():
+            mine = [run for run in runs if run.problem == name]
+            if mine:
+                shown.begin(f"interval of f* for {name}")
+                wanted = reference if len(runs) == total else False
+                intervals[name] = _interval(problem, mine, wanted)
+    stopped = f"stopped by Ctrl-C after {len(runs)} of {total} runs"
+    stopped = stopped * (len(runs) < total)
+    return Race(runs, intervals, tol, left_out, stopped)
+
+
+class Plan(NamedTuple):
+    """A run to come: the name of its curve, the solver, a seed, which repeat."""
+
+    name: str
+    solver: Solver
+    seed: int
+    repeat: int
+
+
+def _plans(
+    named: dict[str, Problem],
+    methods: dict[str, Any],
+    times: tuple[list[int], int],
+    shown: Silent,
+) -> tuple[dict[str, list[Plan]], dict[str, str]]:
+    """The runs of each problem in their order, and what is left out, with reasons.
+
+    times: seeds, and the number of repeats
+    """
+    plans, left_out, (seeds, repeats) = {}, {}, times
     for name, problem in named.items():
-        mine: list[Run] = []
-        for solver, given in methods.items():
+        able: dict[str, Solver] = {}
+        for label, given in methods.items():
+            shown.begin(f"compiling {label} on {name}")
             try:
-                method = solver_for(given, problem)
-                # Not timed, so that everything is compiled afterwards.
-                solve(_alone(problem), method, tol=1e-3, max_iter=3, time_limit=10.0)
+                able[label] = _tried(given, problem)
             except REFUSED as error:
                 if not _is_refusal(given, error):
                     raise
-                left_out[f"{solver} on {name}"] = str(error)
-                continue
-            for seed in seeds if method.draws else seeds[:1]:
-                how = {"tol": tol, "time_limit": time_limit, "seed": seed}
-                mine.append(_run(name, problem, (solver, method), how))
-        if mine:
-            intervals[name] = _interval(problem, mine, reference)
-        runs += mine
-    if not runs:
-        raise ValueError("no solver takes any of the problems: " + str(left_out))
-    return Race(runs, intervals, tol, left_out)
+                left_out[f"{label} on {name}"] = str(error)
+        plans[name] = [
+            Plan(label, method, seed, repeat)
+            for repeat in range(repeats)
+            for label, method in able.items()
+            for seed in (seeds if method.draws else seeds[:1])
+        ]
+    return plans, left_out
+
+
+def _tried(given: Any, problem: Problem) -> Solver:
+    """The solver, after a short run: everything is compiled then, and not timed."""
+    method = solver_for(given, problem)
+    found = solve(_alone(problem), method, tol=1e-3, max_iter=3, time_limit=10.0)
+    if found.status == "interrupted":
+        raise KeyboardInterrupt
+    return method
+
+
+def _complete(
+    named: dict[str, Problem],
+    plans: dict[str, list[Plan]],
+    how: dict[str, Any],
+    shown: Silent,
+) -> Iterator[Run]:
+    """All runs, one after the other; Ctrl-C ends them, the one at work is dropped."""
+    total, count = sum(map(len, plans.values())), 0
+    try:
+        for name, todo in plans.items():
+            for plan in todo:
+                count += 1
+                shown.begin(f"run {count} of {total}, {plan.name} on {name}")
+                yield _run(name, named[name], plan, how, shown)
+    except KeyboardInterrupt:
+        return
 
 
 def named_problems(problems: Any, who: str) -> dict[str, Problem]:
@@ -372,18 +565,23 @@ def _alone(problem: Problem) -> Problem:
 
 
 def _run(
-    name: str, problem: Problem, solver: tuple[str, Solver], how: dict[str, Any]
+    name: str, problem: Problem, plan: Plan, how: dict[str, Any], shown: Silent
 ) -> Run:
+    """One run; KeyboardInterrupt where Ctrl-C ended it."""
     weights: list[Array] = []
     nothing = np.full(problem.grams.M, np.nan)
 
-    def keep(certificate: Any, _: Any) -> None:
+    def keep(certificate: Any, trace: Any) -> None:
         theta = certificate.weights
         weights.append(nothing if theta is None else theta)
+        shown.show(trace)
 
-    label, method = solver
-    result = solve(_alone(problem), method, callback=keep, **how)
-    return Run(name, label, how["seed"], result, np.array(weights))
+    how = {**how, "seed": plan.seed, "callback": keep}
+    result = solve(_alone(problem), plan.solver, **how)
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    seed, repeat = plan.seed, plan.repeat
+    return Run(name, plan.name, seed, result, np.array(weights), repeat)
 
 
 def _interval(

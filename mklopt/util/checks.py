@@ -1,5 +1,6 @@
 """Checks of plain arguments that users pass: one sentence says what was expected."""
 
+import difflib
 import math
 import numbers
 import os
@@ -31,6 +32,24 @@ def too_large(value: Any) -> bool:
         return bool(FLOAT_MAX < abs(value) < math.inf)
 
 
+def choices(name: Any, known: Iterable[str], more: str = "") -> str:
+    """ "did you mean 'simple'? Choose one of …", with the names nearest to a wrong one.
+
+    more: what else can be given, such as "or a file"
+    """
+    names = {one.lower(): one for one in known}
+    text = name if isinstance(name, str) else ""
+    near = difflib.get_close_matches(text.lower(), names, n=2, cutoff=0.6)
+    meant = " or ".join(repr(names[one]) for one in near)
+    hint = f"did you mean {meant}? Choose" if near else "choose"
+    return f"{hint} one of {', '.join(names.values())}" + (f", {more}" if more else "")
+
+
+def unknown(what: str, name: Any, known: Iterable[str], more: str = "") -> str:
+    """What is said of a name that is not known: all messages about names begin so."""
+    return f"{what} {short(name)} is not known; {choices(name, known, more)}"
+
+
 def check_choice(value: Any, name: str, known: Iterable[Any]) -> Any:
     """The value if it is one of these words, or of None, True and False."""
     known = list(known)
@@ -38,11 +57,9 @@ def check_choice(value: Any, name: str, known: Iterable[Any]) -> Any:
     if plain and value in known:
         return value
     if all(isinstance(one, str) for one in known):
-        choices = f"one of {', '.join(known)}"
-    else:
-        *others, last = map(repr, known)
-        choices = f"{', '.join(others)} or {last}"
-    raise ValueError(f"{name} = {short(value)}; choose {choices}")
+        raise ValueError(f"{name} = {short(value)}; {choices(value, known)}")
+    *others, last = map(repr, known)
+    raise ValueError(f"{name} = {short(value)}; choose {', '.join(others)} or {last}")
 
 
 def check_flag(value: Any, name: str) -> None:

@@ -18,6 +18,8 @@ from numba import float64, njit, types
 from numba.core.caching import FunctionCache
 from numba.core.event import TimingListener, register
 
+from .messages import say
+
 TOLD = "MKLOPT_UNCACHED"  # set once the user knows that nothing is cached
 NOTICED = "MKLOPT_COMPILING"  # set once the user knows that something is compiled
 NOTICE_AFTER = 1.0  # second of compiling
@@ -184,4 +186,4 @@ def _notice() -> None:
         return
     os.environ[NOTICED] = "1"
     often = "at every start" if _uncached else "once"
-    print(f"mklopt: compiling {often}, about {ABOUT} s", file=sys.stderr)
+    say(f"mklopt: compiling {often}, about {ABOUT} s")

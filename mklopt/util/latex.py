@@ -81,8 +81,11 @@ def pgf(figure: Any, path: Path) -> bool:
     try:
         for text, words in before:
             text.set_text(_outside_mathematics(words))
-        with matplotlib.rc_context({"pgf.texsystem": system, "pgf.rcfonts": False}):
-            figure.savefig(path, backend="pgf", bbox_inches="tight")
+        # A figure with a layout of its own keeps its size.
+        box = "tight" if figure.get_layout_engine() is None else "standard"
+        settings = {"pgf.texsystem": system, "pgf.rcfonts": False, "savefig.bbox": box}
+        with matplotlib.rc_context(settings):
+            figure.savefig(path, backend="pgf")
     finally:
         for text, words in before:
             text.set_text(words)

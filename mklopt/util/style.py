@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import stdtrit
 
-from .checks import check_path
+from .checks import check_path, short
 
 FOLDER = Path(os.environ.get("MKLOPT_FIGURES", "figures-out"))
 STYLE = Path(__file__).with_name("mklopt.mplstyle")
@@ -18,21 +18,42 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5
 MARKERS = "osD^vP*X"  # one more than colours: no pair comes twice
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # told apart in grey
 MAX_LABELLED = 6  # curves with a name and a colour of their own; the others are grey
+MAX_NUMBERS = 5  # at the ticks of a logarithmic axis
+SHORT_AXIS = 1.6  # powers of ten of an axis with numbers between them
+MAX_TICKS = 200  # of a logarithmic axis, small ones included
 LEVEL = 0.95  # confidence of the intervals that bands show
 KINDS = (".png", ".pdf")  # files that are written when a name has no ending
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 @contextlib.contextmanager
-def style() -> Iterator[None]:
-    """Inside this context figures have our style; the user's settings come back."""
+def style(*more: Any) -> Iterator[None]:
+    """Inside this context figures have our style; the user's settings come back.
+
+    more: styles of matplotlib on top of it, as names, files or dicts; None is none.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    with plt.style.context(STYLE):
+    own = [part for given in more for part in _styles(given)]
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(plt.style.context([STYLE, *own]))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"style = {short(own[-1])} is no style of matplotlib ({error}); give a "
+                "name, a file, or a dict of settings"
+            ) from None
         yield
+
+
+def _styles(given: Any) -> list[Any]:
+    """One style or several, as a list."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
 
 
 def styled(draw: Draw) -> Draw:
@@ -68,6 +89,91 @@ def look(place: int) -> dict[str, Any]:
         "markersize": 4.0,
         "linewidth": 1.3,
     }
+
+
+def log_ticks(axis: Any) -> None:
+    """Ticks of a logarithmic axis that a small panel has room for.
+
+    Few numbers, and small ticks between them: at 2, …, 9 times the powers of ten, or at
+    the powers without a number where there are many of these. A short axis has numbers
+    at 1, 2 and 5.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = np.log10(axis.get_view_interval())
+    if high - low < SHORT_AXIS and low >= -2.0 and high <= 3.0:
+        axis.set_major_locator(
+            LogLocator(10.0, subs=(1.0, 2.0, 5.0), numticks=MAX_TICKS)
+        )
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(LogLocator(10.0, subs=range(2, 10), numticks=MAX_TICKS))
+        axis.set_minor_formatter(NullFormatter())
+        return
+    stride = int(np.ceil(max(high - low, 1.0) / MAX_NUMBERS))
+    axis.set_major_locator(LogLocator(base=10.0**stride, numticks=MAX_TICKS))
+    between = range(2, 10) if stride == 1 else (1.0,)
+    axis.set_minor_locator(LogLocator(10.0, subs=between, numticks=MAX_TICKS))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def thin_markers(axis: Any, lines: Sequence[Any], apart: float = 0.1) -> None:
+    """Markers at the ends of each line, and between them at least so far apart.
+
+    apart: a share of the length of the diagonal of the panel
+    """
+    box = axis.transLimits  # after the scale: the unit square
+    for line in lines:
+        where = box.transform(axis.transScale.transform(line.get_xydata()))
+        kept = [0]
+        for k, point in enumerate(where):
+            if np.linalg.norm(point - where[kept[-1]]) >= apart * np.sqrt(2):
+                kept.append(k)
+        last = len(where) - 1
+        near = np.linalg.norm(where[last] - where[kept[-1]]) < 0.5 * apart
+        kept = [*(kept[:-1] if near and len(kept) > 1 else kept), last]
+        line.set_markevery(sorted(set(kept)))
+
+
+def outside_legend(figure: Any, entries: dict[str, Any]) -> None:
+    """A legend above all panels, in as few lines as the width of the figure allows.
+
+    The figure needs a constrained layout, which makes room for it.
+    """
+    room = figure.bbox.width
+    for columns in range(len(entries), 0, -1):
+        found = figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside upper center",
+            ncols=columns,
+            handlelength=2.4,
+            columnspacing=1.2,
+            handletextpad=0.5,
+            borderaxespad=0.1,
+        )
+        if columns == 1 or found.get_window_extent().width <= room:
+            return
+        found.remove()
+
+
+def keep_style(figure: Any) -> None:
+    """Make a figure look the same after the context of its style has ended.
+
+    Matplotlib looks for fonts, and makes ticks, when a figure is drawn.
+    """
+    from matplotlib import rcParams
+    from matplotlib.text import Text
+
+    figure.draw_without_rendering()
+    families = [f for name in rcParams["font.family"] for f in _fonts(rcParams, name)]
+    for text in figure.findobj(Text):
+        text.set_fontfamily(families)
+        text.set_math_fontfamily(rcParams["mathtext.fontset"])
+
+
+def _fonts(settings: Any, family: str) -> list[str]:
+    """The fonts of a family such as "serif"; a font is its own family."""
+    return list(settings.get(f"font.{family}", [family]))
 
 
 def top_curves(
@@ -108,16 +214,18 @@ def band(
     axis.plot(x, back(mean), label=label, **{**look(place), **more})
 
 
-@styled
-def write(figure: Any, target: Path, kinds: tuple[str, ...] = KINDS) -> list[Path]:
+def write(
+    figure: Any, target: Path, kinds: tuple[str, ...] = KINDS, more: tuple = ()
+) -> list[Path]:
     """Write a figure as each kind of file; the same figure gives the same bytes."""
     import matplotlib.pyplot as plt
 
     target.parent.mkdir(parents=True, exist_ok=True)
     paths = [target.with_name(target.name + kind) for kind in kinds]
-    for path in paths:
-        undated = {"CreationDate": None} if path.suffix == ".pdf" else None
-        figure.savefig(path, metadata=undated)
+    with style(*more):
+        for path in paths:
+            undated = {"CreationDate": None} if path.suffix == ".pdf" else None
+            figure.savefig(path, metadata=undated)
     plt.close(figure)  # pyplot forgets it; the caller can still draw on it
     return paths
 
@@ -129,10 +237,11 @@ def save(figure: Any, name: str) -> list[Path]:
     return write(figure, FOLDER / name)
 
 
-def done(figure: Any, path: str | os.PathLike | None = None) -> Any:
+def done(figure: Any, path: str | os.PathLike | None = None, *more: Any) -> Any:
     """Close a figure and return it; with a path, write it there first.
 
     The ending of the path is the kind of file; without one it is PNG and PDF.
+    more: styles on top of ours, as in `style`
     """
     import matplotlib.pyplot as plt
 
@@ -140,6 +249,6 @@ def done(figure: Any, path: str | os.PathLike | None = None) -> Any:
         check_path(path)
         target = Path(path)
         kinds = (target.suffix,) if target.suffix else KINDS
-        write(figure, target.with_suffix(""), kinds)
+        write(figure, target.with_suffix(""), kinds, more)
     plt.close(figure)
     return figure

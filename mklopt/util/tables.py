@@ -1,12 +1,18 @@
-"""Tables for the terminal, Markdown and LaTeX: the one place that writes them."""
+"""Tables for the terminal, Markdown, LaTeX and HTML: the one place that writes them.
 
-from collections.abc import Iterable
+A cell is text, or a rich Text in bold, which is bold everywhere.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import fields
+from html import escape
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from .html import bold, html_table
 from .latex import escaped
 
 
@@ -40,27 +46,48 @@ def mark(holds: bool) -> str:
 
 def markdown(table: Table) -> str:
     """A table in Markdown."""
-    lines = [f"| {' | '.join(row)} |" for row in zip(*_columns(table), strict=True)]
+    columns = _columns(table, lambda text: text, "**{}**".format)
+    lines = [f"| {' | '.join(row)} |" for row in zip(*columns, strict=True)]
     marks = ["--:" if c.justify == "right" else "---" for c in table.columns]
     lines.insert(1, f"|{'|'.join(marks)}|")
     return "\n".join(lines)
 
 
 def latex(table: Table) -> str:
-    """A table in LaTeX, a tabular; columns with long texts break their lines."""
-    columns = _columns(table)
-    rows = [" & ".join(map(escaped, row)) for row in zip(*columns, strict=True)]
-    form = "".join(
-        "r" if c.justify == "right" else r"p{0.3\linewidth}" if long else "l"
-        for c, long in zip(table.columns, (max(map(len, c)) > 40 for c in columns))
+    r"""A table in LaTeX, a tabular; columns with long texts break their lines.
+
+    Its rules are those of booktabs: \usepackage{booktabs}.
+    """
+    lengths = [max(map(len, c)) for c in _columns(table, str, str)]
+    head, *rows = map(
+        " & ".join, zip(*_columns(table, escaped, r"\textbf{{{}}}".format))
     )
-    body = [rows[0] + r" \\ \hline", *(row + r" \\" for row in rows[1:])]
-    return "\n".join([rf"\begin{{tabular}}{{{form}}}", *body, r"\end{tabular}", ""])
+    form = "".join(
+        "r" if c.justify == "right" else r"p{0.3\linewidth}" if long > 40 else "l"
+        for c, long in zip(table.columns, lengths)
+    )
+    lines = [rf"\begin{{tabular}}{{{form}}}", r"\toprule", rf"{head} \\", r"\midrule"]
+    lines += [rf"{row} \\" for row in rows]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _columns(table: Table) -> list[list[str]]:
-    """Header and cells of each column."""
-    return [[str(c.header), *map(str, c.cells)] for c in table.columns]
+def html(table: Table, *remarks: str) -> str:
+    """A table in HTML for notebooks, with a paragraph for each remark."""
+    sides = ["right" if c.justify == "right" else "left" for c in table.columns]
+    head, *rows = zip(*_columns(table, escape, bold), strict=True)
+    return html_table(rows, sides, head if table.show_header else (), remarks)
+
+
+def _columns(
+    table: Table, plain: Callable[[str], str], strong: Callable[[str], str]
+) -> list[list[str]]:
+    """Header and cells of each column, by `plain`, with `strong` around bold ones."""
+
+    def written(cell: Any) -> str:
+        text = plain(str(cell))
+        return strong(text) if getattr(cell, "style", "") == "bold" else text
+
+    return [[written(c.header), *map(written, c.cells)] for c in table.columns]
 
 
 def shown(part: object, name: str = "") -> str:

@@ -72,7 +72,9 @@ def test_a_product_knows_its_quad_and_a_subset_what_its_stack_combined():
     grams.matvec(a)
     mixed = grams.combine(theta)
     before = grams.passes
-    np.testing.assert_allclose(grams.quad(a), [a @ k @ a for k in np.asarray(grams.dense())])
+    np.testing.assert_allclose(
+        grams.quad(a), [a @ k @ a for k in np.asarray(grams.dense())]
+    )
     part = grams.subset([1, 3])
     assert part.combine(theta[[1, 3]]) is mixed
     assert np.array_equal(part.quad(a), grams.quad(a)[[1, 3]])
@@ -90,7 +92,9 @@ def test_the_last_results_are_remembered_by_content():
     with pytest.raises(ValueError, match="read-only"):
         first[0] = 0.0
     a[0] = 5.0  # the memory holds a copy: changed arguments are new ones
-    np.testing.assert_allclose(grams.quad(a), [a @ k @ a for k in np.asarray(grams.dense())])
+    np.testing.assert_allclose(
+        grams.quad(a), [a @ k @ a for k in np.asarray(grams.dense())]
+    )
     assert grams.passes > before
     for scale in range(2, 12):
         grams.quad(scale * a)

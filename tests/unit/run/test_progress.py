@@ -42,11 +42,12 @@ def trace(seconds, gaps) -> Trace:
     return found
 
 
-def test_progress_is_shown_when_asked(capsys):
+def test_progress_is_shown_when_asked(capsys, monkeypatch):
     K, y = subset_gaussians(60, 6)
     problem = Problem(GramStack(K), y, "hinge", LpNorm(4 / 3), C=1.0)
     solve(problem, "analytic")
     assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(module, "LINE_SECONDS", 0.0)
     solve(problem, "analytic", verbose=True)
     out, err = capsys.readouterr()
     assert out == "" and "analytic: gap" in err
@@ -73,6 +74,35 @@ def test_a_line_that_was_printed_is_not_repeated(capsys, now):
     assert len(capsys.readouterr().err.strip().split("\n")) == 1
 
 
+def test_a_short_run_prints_no_line(capsys, now):
+    with progress(True, "name", 1e-6) as shown:
+        now.seconds = 0.9
+        shown.show(trace([0.9], [1e-7]))
+    assert capsys.readouterr().err == ""
+
+
+def test_short_runs_one_after_the_other_share_the_second(capsys, now):
+    with progress(True, "race", 1e-6) as shown:
+        for k in range(1, 5):
+            shown.begin(f"run {k} of 4")
+            now.seconds = 0.4 * k
+            shown.show(trace([0.4], [0.1]))
+    lines = capsys.readouterr().err.strip().split("\n")
+    assert lines[0].startswith("run 3 of 4: gap") and "run 4 of 4" in lines[-1]
+    Silent().begin("nothing")
+
+
+def test_the_next_run_has_a_bar_of_its_own(monkeypatch):
+    shown, done = Shown("name", 1e-6), []
+    monkeypatch.setattr(shown, "terminal", True)
+    monkeypatch.setattr(shown.bar, "update", lambda task, **to: done.append(to))
+    shown.show(trace([1.0], [1.0]))
+    shown.begin("run 2")
+    shown.show(trace([1.0], [1e-3]))
+    assert done[1]["description"] == "run 2" and done[1]["completed"] == 0.0
+    assert done[2]["completed"] == 0.0  # from its own first gap
+
+
 def test_long_sweeps_are_shown_and_short_ones_are_not(capsys, now):
     with progress(True, "name", 1e-6) as shown:
         now.seconds = 6.0
@@ -84,7 +114,7 @@ def test_long_sweeps_are_shown_and_short_ones_are_not(capsys, now):
         now.seconds = 7.0
         shown.sweep(2, 4)
         said = capsys.readouterr().err
-        now.seconds = 8.0
+        now.seconds = 7.9
         shown.sweep(3, 4)  # too soon for another line
         assert capsys.readouterr().err == ""
         now.seconds = 13.0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 
 from rich.console import Console
+from rich.text import Text
 
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
 from mklopt.util.tables import (
     as_text,
     headless_table,
+    html,
     latex,
     mark,
     markdown,
@@ -52,8 +54,26 @@ def test_markdown():
 def test_latex_is_escaped_and_long_cells_break():
     lines = latex(table()).split("\n")
     assert lines[0] == r"\begin{tabular}{lr}" and lines[-2:] == [r"\end{tabular}", ""]
-    assert lines[1:3] == [r"name & gap \\ \hline", r"a\_b & 1e-3 \\"]
+    rules = [r"\toprule", r"\midrule", r"\bottomrule"]
+    assert lines[1:6:2] == rules and lines[2:6:2] == [
+        r"name & gap \\",
+        r"a\_b & 1e-3 \\",
+    ]
     assert latex(table("word " * 10)).startswith(r"\begin{tabular}{p{0.3\linewidth}r}")
+
+
+def test_bold_cells_are_bold_everywhere():
+    found = plain_table("", ["name"], ["gap"])
+    found.add_row("5 %", Text("1 < 2", style="bold"))
+    assert r"5 \% & \textbf{1 \ensuremath{<} 2} \\" in latex(found)
+    assert "| **1 < 2** |" in markdown(found) and "<b>1 &lt; 2</b>" in html(found)
+    assert "1 < 2" in as_text(found, 60) and "**" not in as_text(found, 60)
+
+
+def test_html_has_the_head_and_remarks():
+    shown = html(table("<a>"), "x > 1")
+    assert shown.count("<th") == 2 and "&lt;a&gt;" in shown
+    assert "text-align: right" in shown and shown.endswith("<p>x &gt; 1</p>")
 
 
 def test_marks_say_whether_a_claim_holds():
