@@ -11,12 +11,9 @@ packed triangles and on a LazyStack with 500 MB of cache:
 Each run has a process of its own, so that its peak of memory can be told; times are of
 the processor. The objectives must agree to 1e-9.
 
-Then sweeps over 10³, 10⁴, … up to 10⁶ Gaussians on random subsets of the 60 features of
-sonar (208 points), of unit trace, with all cores and a wall clock. A quad over 10⁶ has
-to take at most 25 s on two cores, and a kernel 1.5 times as long for one M as for
-another.
+Sweeps over up to 10⁶ kernels are timed by `make bench NAME=million`.
 
-    python -m benchmarks streaming --samples 2000 --cache 80MB --kernels 10000
+    python -m benchmarks streaming --samples 2000 --cache 80MB
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,10 +34,8 @@ from mklopt.formulations.lp_norm import LpNorm
 from mklopt.problem import Problem
 from mklopt.run.loop import solve
 from mklopt.util.tables import plain_table
-from mklopt.util.threads import available, threads
 
 AGREE = 1e-9
-PART = 40_000  # kernels whose products are in memory at a time
 RUNS: dict[str, dict[str, Any]] = {
     "analytic": {"tol": 1e-6},
     "obscure": {"tol": 1e-3, "max_iter": 6},
@@ -108,13 +102,8 @@ def run(n: int, solver: str, cache: str | None) -> Row:
 
 def alone(*arguments: Any) -> Row:
     """run(…) in a process of its own."""
-    return apart(run, *arguments)
-
-
-def apart(work: Callable, *arguments: Any) -> Any:
-    """work(…) in a process of its own, on all cores."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, arguments)
+        return pool.apply(run, arguments)
 
 
 def table(rows: list[Row], n: int) -> Table:
@@ -138,76 +127,6 @@ def comparison(stored: Row, lazy: Row) -> str:
     return harness.verdict(off <= AGREE, line)
 
 
-# ---- sweeps --------------------------------------------------------------------------
-
-
-@dataclass
-class Sweep:
-    """Seconds of one sweep over M kernels."""
-
-    M: int
-    fit: float
-    first: float  # the first quad, which measures the sizes of kernels, too
-    quad: float
-    combine: float
-    matvec: float
-    memory: float  # MB at the peak
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    """How long it takes, by the clock on the wall."""
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
-def sweep(M: int) -> Sweep:
-    """Subset Gaussians on sonar: fit, then one sweep of each operation."""
-    threads(available())  # in a process of its own, too
-    X = data.load("sonar").standardized().X
-    warm = kernels.subset_gaussians(8).fit(X, "unit_trace").lazy(0)
-    for operation in (warm.quad, warm.matvec):
-        operation(X[:, 0])
-    warm.combine(np.ones(8))
-    begun = time.perf_counter()
-    grams = kernels.subset_gaussians(M).fit(X, "unit_trace").lazy(0)
-    fit, parts = time.perf_counter() - begun, range(0, M, PART)
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, grams.n))
-    some = [grams.subset(np.arange(i, min(i + PART, M))) for i in parts]
-    return Sweep(
-        M,
-        fit,
-        seconds(lambda: grams.quad(a)),
-        seconds(lambda: grams.quad(b)),
-        seconds(lambda: grams.combine(rng.uniform(size=M))),
-        seconds(lambda: [len(part.matvec(b)) for part in some]),
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
-    )
-
-
-def sweeps_table(rows: list[Sweep]) -> Table:
-    """One line for each number of kernels."""
-    numbers = ("fit", "first quad", "quad", "combine", "matvec", "peak MB")
-    out = plain_table("sonar, n = 208: seconds of a sweep", ("M",), numbers)
-    for r in rows:
-        times = (r.fit, r.first, r.quad, r.combine, r.matvec)
-        out.add_row(f"{r.M:,}", *(f"{x:.3g}" for x in times), f"{r.memory:.0f}")
-    return out
-
-
-def sweep_verdicts(rows: list[Sweep]) -> list[str]:
-    """Time per kernel, and of 10⁶ kernels."""
-    each = [row.quad / row.M for row in rows]
-    ratio, last = max(each) / min(each), rows[-1]
-    line = f"quad: a kernel takes up to {ratio:.2f} ≤ 1.5 times as long for other M"
-    lines = [harness.verdict(ratio <= 1.5, line)]
-    if last.M == 10**6:
-        line = f"quad over 10⁶ kernels: {last.quad:.1f} s ≤ 25 s"
-        lines.append(harness.verdict(last.quad <= 25, line))
-    return lines
-
-
 @harness.needs_data
 def main() -> None:
     """Every solver on both kinds of stack."""
@@ -215,7 +134,6 @@ def main() -> None:
     count, most = harness.positive, "n, at most 5000"
     parser.add_argument("--samples", type=count, default=5000, help=most)
     parser.add_argument("--cache", default="500MB", help="of the LazyStack")
-    parser.add_argument("--kernels", type=count, default=10**6, help="most of a sweep")
     given = parser.parse_args()
     data.load("mnist5k")  # missing data are noticed here, not in a child
     rows, lines = [], []
@@ -223,10 +141,7 @@ def main() -> None:
         both = [alone(given.samples, solver, cache) for cache in (None, given.cache)]
         lines.append(comparison(*both))
         rows += both
-    counts = [M for M in (10**3, 10**4, 10**5, 10**6) if given.kernels >= M]
-    swept = [apart(sweep, M) for M in counts]
-    lines += sweep_verdicts(swept) if swept else []
-    tables = [table(rows, given.samples), sweeps_table(swept)]
+    tables = [table(rows, given.samples)]
     harness.report(harness.console(150), "streaming", __doc__, tables, lines)
 
 

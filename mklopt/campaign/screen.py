@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn, track
 from rich.table import Table
 
-from ..util.tables import mark
+from ..util.tables import headless_table, mark
 from .audit import Audit
 from .job import Campaign
 from .ledger import Row
@@ -79,7 +79,7 @@ def watch(
 
 def newest(rows: list[Row]) -> Table:
     """The runs that ended last."""
-    found = Table(box=None, show_header=False, pad_edge=False)
+    found = headless_table("")
     for row in rows[-NEWEST:]:
         what = f"{row.loss}, {row.formulation}, C={row.C:g}, {row.data}"
         gap = f"gap {number(row.gap)}"

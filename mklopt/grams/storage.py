@@ -30,7 +30,6 @@ from . import loops
 from .loops import CHUNK, COLUMNS, ROWS, TOGETHER
 
 Array = np.ndarray
-FOLDED = 1024  # rows of factors that are multiplied at a time
 REMEMBERED = 4  # results of each operation that a stack keeps
 _kept = threading.local()
 

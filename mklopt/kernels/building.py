@@ -22,7 +22,6 @@ from ..grams.storage import Triangles
 from ..util.compiled import compiled, inlined
 from ..util.exponential import exp
 from ..util.threads import spread
-from .functions import Gaussian, Kernel, Power
 from .pairwise import fill_pairs
 from .theorem import psd_shift
 
@@ -32,14 +31,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 ROWS, STRIP = 32, 256  # points at a time: 32 kB of distances
 BY_SQUARES = {"unit_trace", "spherical"}
-
-
-def is_direct(kernel: Kernel) -> bool:
-    """Whether it is built here: from points, by a rule of ours, and surely PSD."""
-    rule = kernel.rule
-    if isinstance(rule, Gaussian):
-        return not rule.given
-    return isinstance(rule, Power) and rule.offset >= 0
 
 
 def build(

@@ -114,13 +114,13 @@ class FittedKernels:
         -------
         GramStack
         """
-        if self._direct and set(options) <= {"storage", "dtype"}:
+        if self.direct and set(options) <= {"storage", "dtype"}:
             return build(self, **options)
         return GramStack(iter(self), **options)
 
     @property
-    def _direct(self) -> bool:
-        """Whether squares k(x, x) are all that normalizations learn from."""
+    def direct(self) -> bool:
+        """Whether rules of ours make all kernels, normalized with k(x, x) alone."""
         return set(self.normalize) <= BY_SQUARES and bool(np.all(self.kernels.direct))
 
     def lazy(self, cache: Any = "500MB") -> LazyStack:
@@ -246,7 +246,7 @@ class FittedKernels:
         if index is not None:
             wanted &= np.bincount(index, minlength=self.M) > 0
         new = np.flatnonzero(wanted)
-        if self._direct:
+        if self.direct:
             self._learn_from_squares(new)
         else:
             for _ in self._matrices(self.blocks, new):

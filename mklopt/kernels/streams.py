@@ -32,7 +32,6 @@ from ..util.rounding import TINY, U, gamma
 from ..util.sweeps import report
 from ..util.threads import spread
 from . import sweeps
-from .building import BY_SQUARES
 from .normalizations import Block
 from .sample_rows import SampleRows, sample_rows
 from .sweeps import BLOCK, Area, Direct
@@ -58,9 +57,8 @@ def can_stream(fitted: FittedKernels) -> bool:
     bases are worth a cache (streaming.Tiles), if there are not too many of them.
     """
     table = fitted.kernels
-    direct = set(fitted.normalize) <= BY_SQUARES and bool(np.all(table.direct))
     wide = len(table.columns) > WIDE * fitted.M and len(table.bases) <= FEW_BASES
-    return direct and not wide
+    return fitted.direct and not wide
 
 
 def streams(fitted: FittedKernels, limit: int) -> Streams | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ from benchmarks import (
 from mklopt import GramStack, Problem, certify, data
 from mklopt.formulations import FixedWeights, GroupLasso, LpNorm
 from mklopt.kernels import by_rows
-from mklopt.util import style, threads
+from mklopt.util import style
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +131,7 @@ def images(monkeypatch):
 def test_on_the_fly_and_in_memory_are_compared(images, monkeypatch, capsys):
     monkeypatch.setattr(streaming, "alone", streaming.run)
     monkeypatch.setattr(streaming, "RUNS", {"analytic": {"tol": 1e-6}})
-    words = ("--samples", "100", "--cache", "90kB", "--kernels", "1")
+    words = ("--samples", "100", "--cache", "90kB")
     out = run(streaming, monkeypatch, capsys, *words)
     assert "pass  analytic: objectives differ by" in out and "FAIL" not in out
     assert "packed" in out and "lazy" in out
@@ -188,21 +187,6 @@ def test_many_kernels_are_fitted_solved_and_judged(monkeypatch, capsys, folder):
     slow = million.Run(60, "ℓ1", 100.0, quad=1.0, took=7.0, gap=2e-3, peak_mb=1.0)
     lines = million.judged([million.Run(60, quad=1.0, computed=1.0)], [slow])
     assert [line[:4] for line in lines[4:]] == ["FAIL", "FAIL", "pass"]
-
-
-def test_sweeps_are_timed_and_judged(monkeypatch):
-    rng = np.random.default_rng(4)
-    toy = data.Dataset("toy", rng.normal(size=(30, 5)), np.ones(30))
-    monkeypatch.setattr(data, "load", lambda name: toy)
-    monkeypatch.setattr(streaming, "PART", 30)
-    with threads.threads(None):
-        row = streaming.sweep(50)
-    assert row.M == 50 and min(row.fit, row.first, row.quad, row.matvec) > 0
-    steady = replace(row, M=10**6, quad=row.quad * 20_000)
-    assert streaming.sweep_verdicts([row, steady])[0].startswith("pass")
-    slow = replace(row, M=10**6, quad=1e9)
-    assert all("FAIL" in line for line in streaming.sweep_verdicts([row, slow]))
-    assert streaming.sweeps_table([row, slow]).row_count == 2
 
 
 # ---- operators -------------------------------------------------------------------

@@ -119,3 +119,17 @@ def test_read_only_arguments_are_taken(storage):
         assert grams.matvec(A).shape == (3, *A.shape) and len(grams.quad(A)) == 3
     assert grams.apply(arrays[2]).shape == (3, 8) and len(grams.against(arrays[3])) == 3
     assert grams.combine(arrays[0][:3]).shape == (8, 8)
+
+
+def test_products_with_some_kernels_are_those_of_the_last_matvec():
+    grams, a = GramStack(kernels(M=5)), np.arange(8.0)
+    expected = grams.dense()[[3, 0]] @ a
+    np.testing.assert_allclose(grams.products(a, np.array([3, 0])), expected)
+    all_of_them = grams.matvec(a)
+    before = grams.passes
+    part = grams.subset([4, 3, 0])
+    found = part.products(a, np.array([1, 2]))
+    np.testing.assert_array_equal(found, all_of_them[[3, 0]])
+    assert grams.passes == before  # remembered, for subsets, too
+    part.products(a + 1, np.array([1, 2]))
+    assert grams.passes > before

@@ -11,9 +11,9 @@ import pytest
 from mklopt import kernels
 from mklopt.grams.storage import Triangles
 from mklopt.kernels import building
-from mklopt.kernels.building import is_direct
 from mklopt.kernels.fitted import FittedKernels
 from mklopt.kernels.functions import Function, Gaussian, Kernel, Power
+from mklopt.kernels.table import KernelTable
 
 rng = np.random.default_rng(8)
 X = rng.normal(size=(301, 6)) * [1.0, 3.0, 0.1, 1.0, 20.0, 1.0] + 1.0
@@ -134,8 +134,8 @@ def test_what_is_not_surely_positive_semi_definite_is_screened():
         Power(2, -1.0),
         Function(np.dot, "f"),
     ]
-    assert all(is_direct(Kernel("k", rule)) for rule in direct)
-    assert not any(is_direct(Kernel("k", rule)) for rule in others)
+    table = KernelTable.of([Kernel("k", r) for r in [*direct, *others]], {"": 7})
+    assert table.direct.tolist() == [True] * 4 + [False] * 3
     negative = FittedKernels([Kernel("k", Power(1, -50.0))], {"": X}, None)
     with pytest.raises(ValueError, match="negative diagonal entry"):
         negative.grams()

@@ -10,11 +10,16 @@ import pytest
 from mklopt import GramStack, Problem, solve
 from mklopt import formulations as F
 from mklopt.formulations.losses.residual import EpsInsensitive, Huber, Quantile
-from mklopt.grams import stack
 from mklopt.problem import loss_from
 from mklopt.solvers.machines import smooth
 from mklopt.solvers.machines.factored import FactoredMachine
 from mklopt.solvers.machines.factory import machine_for
+from tests.unit.solvers.machines.factor_samples import (
+    THETA,
+    forbid_matrices,
+    made_dense,
+    solved,
+)
 
 rng = np.random.default_rng(4)
 N, RANKS = 90, (2, 3, 1, 4)
@@ -24,7 +29,6 @@ COSTS = rng.uniform(0.3, 2.0, N)
 NOISY = FACTORS[0][:, 0] + 0.4 * FACTORS[1][:, 1] ** 2 + 0.4 * rng.normal(size=N)
 TARGETS = {"binary": np.where(NOISY > 0.2, 1.0, -1.0), "real": NOISY,
            "ones": np.ones(N)}  # fmt: skip
-THETA = np.array([1.0, 0.4, 2.0, 0.1])
 LOSSES: list[Any] = [
     "hinge", "one_class", "eps_insensitive", EpsInsensitive(0.0), "quantile",
     Quantile(0.2), "huber", Huber(0.3), "squared", "logistic",
@@ -36,16 +40,7 @@ every_case = pytest.mark.parametrize(("loss", "bias"), CASES, ids=repr)
 
 @pytest.fixture(autouse=True)
 def small_stacks_use_features(monkeypatch):
-    """Also with few samples; an n × n matrix of factors is an error."""
-    monkeypatch.setattr(stack, "FEATURE_SAMPLES", 50)
-    for name in ("combine", "kernel", "dense", "full", "matvec"):
-        method = getattr(GramStack, name)
-
-        def checked(grams, *rest, method=method, name=name):
-            assert grams.storage != "factors", f"{name} of factors"
-            return method(grams, *rest)
-
-        monkeypatch.setattr(GramStack, name, checked)
+    forbid_matrices(monkeypatch)
 
 
 def problem(
@@ -54,21 +49,6 @@ def problem(
     grams = GramStack.from_factors(factors)
     y = TARGETS[loss_from(loss).labels]
     return Problem(grams, y, loss, formulation or F.LpNorm(2), C, bias)
-
-
-def made_dense(p: Problem) -> Problem:
-    """The same problem with n × n matrices."""
-    factors = p.grams.factors
-    assert factors is not None
-    return p.with_(grams=GramStack(np.stack([L @ L.T for L in factors])))
-
-
-def solved(p: Problem, theta=THETA, tol=1e-8) -> Any:
-    machine = machine_for(p, second_order=True)
-    machine.tol = tol
-    machine.solve(theta)
-    assert machine.gap <= tol
-    return machine
 
 
 def convexity(p: Problem) -> np.ndarray:

@@ -11,9 +11,14 @@ import pytest
 
 from mklopt import GramStack, Problem, certify, solve
 from mklopt import formulations as F
-from mklopt.grams import stack
 from mklopt.solvers.machines.factored_classes import FactoredClasses
 from mklopt.solvers.machines.factory import machine_for
+from tests.unit.solvers.machines.factor_samples import (
+    THETA,
+    forbid_matrices,
+    made_dense,
+    solved,
+)
 
 rng = np.random.default_rng(4)
 N, RANKS, K = 90, (2, 3, 1, 4), 4
@@ -21,7 +26,6 @@ FACTORS = [rng.normal(size=(N, r)) / np.sqrt(r) for r in RANKS]
 COSTS = rng.uniform(0.3, 2.0, N)
 SCORES = np.column_stack([FACTORS[0], FACTORS[1][:, :2]])
 Y = np.argmax(SCORES + 0.7 * rng.normal(size=(N, K)), axis=1)
-THETA = np.array([1.0, 0.4, 2.0, 0.1])
 OWNER = np.repeat(np.arange(4), RANKS)
 HINGE, MULTINOMIAL = "multiclass_hinge", "multinomial"
 every_case = pytest.mark.parametrize(
@@ -31,36 +35,12 @@ every_case = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def small_stacks_use_features(monkeypatch):
-    """Also with few samples; an n × n matrix of factors is an error."""
-    monkeypatch.setattr(stack, "FEATURE_SAMPLES", 50)
-    for name in ("combine", "kernel", "dense", "full", "matvec"):
-        method = getattr(GramStack, name)
-
-        def checked(grams, *rest, method=method, name=name):
-            assert grams.storage != "factors", f"{name} of factors"
-            return method(grams, *rest)
-
-        monkeypatch.setattr(GramStack, name, checked)
+    forbid_matrices(monkeypatch)
 
 
 def problem(loss, bias=True, C: Any = COSTS, factors=FACTORS, formulation=None):
     grams = GramStack.from_factors(factors)
     return Problem(grams, Y, loss, formulation or F.LpNorm(2), C, bias)
-
-
-def made_dense(p: Problem) -> Problem:
-    """The same problem with n × n matrices."""
-    factors = p.grams.factors
-    assert factors is not None
-    return p.with_(grams=GramStack(np.stack([L @ L.T for L in factors])))
-
-
-def solved(p: Problem, theta=THETA, tol=1e-8) -> Any:
-    machine = machine_for(p, second_order=True)
-    machine.tol = tol
-    machine.solve(theta)
-    assert machine.gap <= tol
-    return machine
 
 
 @pytest.mark.parametrize("bias", [True, False])
