@@ -258,6 +258,8 @@ class FeatureNewton:
             else:
                 at = self._move(some, band, at, wanted)
             idle = 0 if at.gap < 0.9 * before else idle + 1
+            if idle and band is None and some.terms.curved:
+                break  # the same once more: neither the band nor σ would change
             share = self._next_share(some, at) if idle == 0 else 2 * share
         return at
 
