@@ -628,6 +628,10 @@ def _times(block: tuple[np.ndarray, Fraction], s: float) -> tuple[np.ndarray, Fr
 def _primal(certificate: Any, evaluator: Exact, enclosure: Any, t: float) -> Any:
     """P at t times the primal point of a certificate."""
     bias = _scaled_bias(certificate.bias, t)
+    if certificate.features is not None and not np.all(
+        np.isfinite(certificate.features)
+    ):
+        return mpf(math.inf), mpf(math.inf)  # θ_mL_mᵀα has overflowed: no bound
     if certificate.features is None:
         return evaluator.primal(_blocks(certificate, enclosure, t), bias)
     grams = certificate.problem.grams
