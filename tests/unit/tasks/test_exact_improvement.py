@@ -97,7 +97,7 @@ def test_nothing_moves_at_the_optimum():
 
 def test_weights_stay_where_norms_overflow():
     problem = Problem(GRAMS, Y, "hinge", LpNorm(p=2), C=1e220)
-    alpha, images = start(problem)
+    _alpha, images = start(problem)
     images.values[:] = np.inf
     theta = np.array([1.0, 0.0, 2.0])
     with np.errstate(all="ignore"):
