@@ -262,6 +262,8 @@ class FeatureNewton:
                 at = self._move(some, band, at, wanted)
             idle = 0 if at.gap < 0.9 * best.gap else idle + 1
             best = at if at.gap < best.gap else best
+            if idle and band is None and some.terms.curved:
+                break  # the same once more: neither the band nor σ would change
             share = self._next_share(some, at) if idle == 0 else 2 * share
         return best
 

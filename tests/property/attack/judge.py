@@ -628,6 +628,10 @@ def _times(block: tuple[np.ndarray, Fraction], s: float) -> tuple[np.ndarray, Fr
 def _primal(certificate: Any, evaluator: Exact, enclosure: Any, t: float) -> Any:
     """P at t times the primal point of a certificate."""
     bias = _scaled_bias(certificate.bias, t)
+    if certificate.features is not None and not np.all(
+        np.isfinite(certificate.features)
+    ):
+        return mpf(math.inf), mpf(math.inf)  # θ_mL_mᵀα has overflowed: no bound
     if certificate.features is None:
         return evaluator.primal(_blocks(certificate, enclosure, t), bias)
     grams = certificate.problem.grams
@@ -732,12 +736,12 @@ def _best_multiple(evaluator: Exact, alpha: np.ndarray) -> tuple[Any, Any]:
     def value(s: Fraction) -> Any:
         return evaluator.dual((block[0], block[1] * s))
 
-    low, least = 0, HALVINGS  # of the exponent: D(s) ≤ D(s/2) for all s above
-    while low < least:
-        middle = (low + least) // 2
+    few, least = 0, HALVINGS  # of the exponent: D(s) ≤ D(s/2) for all s above
+    while few < least:
+        middle = (few + least) // 2
         s = Fraction(1, 1 << middle)
         falls = not value(s)[1] > value(s / 2)[1]
-        low, least = (middle + 1, least) if falls else (low, middle)
+        few, least = (middle + 1, least) if falls else (few, middle)
     low, high = Fraction(0), Fraction(1, 1 << max(least - 1, 0))
     met = [value(Fraction(1)), value(high), value(ZERO)]
     for _ in range(SECTIONS):

@@ -409,3 +409,11 @@ def test_products_that_underflow_are_not_zero():
                 LpNorm(2.0), bias=False)  # fmt: skip
     bounds = FeatureBounds(p, np.full(12, 1e-200), np.zeros(2))
     assert bounds.above[0] > 0 == bounds.above[1]
+
+
+def test_predictions_that_underflow_have_an_error(feature_space):
+    L = np.array([[1e-200], [-1e-200]])
+    problem = Problem(GramStack.from_factors([L]), [1.0, -1.0], "hinge", LpNorm(2))
+    bounds = FeatureBounds(problem, np.array([1.0, -1.0]), np.array([1e-200]))
+    f, error, u = bounds.predictions(0.0)
+    assert np.all(f == 0) and np.all(error > 0) and u[0] >= 1e-200

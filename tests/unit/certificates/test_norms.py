@@ -7,7 +7,7 @@ import pytest
 
 import mklopt
 from mklopt.certificates.certificate import certify, certify_again
-from mklopt.certificates.norms import enough_norms, near_use
+from mklopt.certificates.norms import _same, enough_norms, near_use
 from mklopt.formulations import VSKL, BlockL1, ElasticNet, GroupLasso, LpNorm
 
 
@@ -112,3 +112,11 @@ def test_a_point_that_no_kernel_was_read_at_is_read_whole():
     again, fresh = certify_again(problem, alpha, theta), certify(problem, alpha, theta)
     assert again.lower == pytest.approx(fresh.lower, rel=1e-12)
     assert again.upper == pytest.approx(fresh.upper, rel=1e-12)
+
+
+def test_a_bound_that_shrinks_the_dual_point_is_read():
+    """Ω* of GroupLasso is 0 inside its domain: only the domain tells."""
+    problem = problem_of(GroupLasso(), M=3)
+    read = np.array([True, True, False])
+    assert not _same(problem, np.array([0.9, 0.5, 2.0]), read)
+    assert _same(problem, np.array([0.9, 0.5, 0.95]), read)

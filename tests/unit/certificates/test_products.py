@@ -10,7 +10,7 @@ import pytest
 
 from mklopt import GramStack, certify, solve
 from mklopt.certificates.certificate import certify_again
-from mklopt.certificates.products import Combined, Products, _Part
+from mklopt.certificates.products import Combined, Products, _Part, block_norms
 from mklopt.formulations import BlockL1, LpNorm
 from mklopt.util.rounding import gamma
 from tests.unit.certificates.rationals import exact_kernel, rational
@@ -168,3 +168,35 @@ def test_a_large_stack_has_the_certificate_of_a_small_one(monkeypatch):
                 there, here = getattr(found, name), getattr(small, name)
                 assert there == pytest.approx(here, rel=1e-9)
             assert found.lower <= small.upper and small.lower <= found.upper
+
+
+def test_norms_that_underflow_are_bounded():
+    assert block_norms(np.array([1e-200]), np.array([1e-200]))[0] > 0
+    assert block_norms(np.array([0.0, 1.0]), np.array([1.0, 0.0])).tolist() == [0, 0]
+
+
+def test_a_sum_of_many_shifts_has_its_own_error():
+    """Σδ_m loses what is small after a 1; nothing else of f has an error here."""
+    M = 2000
+    shift = np.full(M, 0.9 * 2.0**-53)
+    shift[0] = 1.0
+    grams = GramStack(np.zeros((M, 2, 2)))
+    A = np.array([1.0, -1.0])
+    f, error, _ = Products(grams, A, np.ones(M), shift).predictions(0.0)
+    off = abs(Fraction(float(f[0, 0])) - sum(map(Fraction, shift)))
+    assert Fraction(12, 2**53) < off <= Fraction(float(error[0, 0]))
+
+
+def test_errors_count_entries_where_the_diagonal_is_zero(monkeypatch):
+    """|K_ij| ≤ √((K_ii + δ)(K_jj + δ)): without δ nothing would be left."""
+    monkeypatch.setattr("mklopt.grams.norm_reads.WORTH", 0)
+    K = np.diag([0.0, 0.0, 1.0])
+    K[0, 1] = K[1, 0] = 1e-17
+    grams = GramStack(K[None])
+    grams.verify_psd()
+    A, theta = np.array([0.1, 0.7, 0.0]), np.array([0.3])
+    grams.quad(A)
+    found = Combined(grams, A, theta, np.arange(1))
+    true = Fraction(0.3) * Fraction(1e-17) * Fraction(0.7)
+    off = abs(Fraction(float(found.f[0])) - true)
+    assert 0 < off <= Fraction(float(found.error[0, 0]))

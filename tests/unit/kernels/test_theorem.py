@@ -11,7 +11,7 @@ import pytest
 
 from mklopt import GramStack, Problem, kernels, solve
 from mklopt.formulations import LpNorm
-from mklopt.kernels.theorem import psd_shift
+from mklopt.kernels.theorem import _normalized, psd_shift
 from mklopt.util.rounding import U
 
 mpmath.mp.dps = 60
@@ -151,3 +151,13 @@ def test_kernels_that_have_not_learned_yet_learn_first():
     found = psd_shift(fresh, np.arange(2))
     assert np.all(np.isfinite(found))
     np.testing.assert_array_equal(found, psd_shift(known, np.arange(2)))
+
+
+@pytest.mark.parametrize("step, roundings", [("unit_trace", 2), ("spherical", 4)])
+def test_every_division_adds_its_roundings(step, roundings):
+    fitted = FAMILY.fit(points(3), normalize=step)
+    index = np.arange(fitted.M)
+    fitted.learn(index)
+    kappa, a = np.full(fitted.M, 1e-15), np.zeros(fitted.M)
+    found = _normalized(fitted, index, kappa, a)[0]
+    assert np.all(found >= 1e-15 + roundings * U) and np.all(found < 1e-15 + 10 * U)

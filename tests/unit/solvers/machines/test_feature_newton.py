@@ -293,3 +293,19 @@ def test_sigma_follows_the_steps():
 def test_the_same_kernels_and_weights_are_known():
     p = problem("hinge")
     assert newton(p).same(newton(p)) and not newton(p).same(newton(p, 2.0))
+
+
+def test_what_stands_still_is_not_solved_again(monkeypatch):
+    """Of a smooth loss, with all samples: the next round would be the same."""
+    p = problem("squared")
+    one, rounds = newton(p), []
+    minimize = FeatureNewton.minimize
+
+    def counted(self, some, at, outside, goal):
+        rounds.append(1)
+        return minimize(self, some, at, outside, goal)
+
+    monkeypatch.setattr(FeatureNewton, "minimize", counted)
+    at = one.cold(0.0)  # nothing is as exact as that
+    assert at.gap <= 1e-9 * primal(p, at)
+    assert len(rounds) <= 4
