@@ -35,8 +35,7 @@ from ..run.loop import solve
 from ..run.progress import Silent, progress
 from ..run.result import Result
 from ..run.trace import COLUMNS
-from ..solvers import find
-from ..solvers.base import Unsupported
+from ..solvers import Solver, Unsupported, find
 from ..util.checks import check_flag, check_list, check_whole
 from ..util.tables import as_text, html, plain_table
 from .race_figure import figure
@@ -45,6 +44,7 @@ from .race_profile import performance_profile, profile_figure
 from .race_table import Summary, summary
 
 Array = np.ndarray
+SHORT = {"tol": 1e-3, "max_iter": 3, "time_limit": 10.0}  # limits of compiling runs
 REFERENCE_SIZE = 1_000_000  # M n² of a problem that gets a reference, at most
 
 
@@ -458,9 +458,10 @@ def race(
 
 
 class Plan(NamedTuple):
-    """A run to come."""
+    """A run to come; `name` is that of its curve."""
 
-    solver: str
+    name: str
+    method: Solver
     seed: int
     repeat: int
 
@@ -479,7 +480,7 @@ def _plans(
             except Unsupported as error:
                 left_out[f"{solver} on {name}"] = str(error)
         plans[name] = [
-            Plan(solver, seed, repeat)
+            Plan(solver, method, seed, repeat)
             for repeat in range(repeats)
             for solver, method in able.items()
             for seed in (seeds if method.draws else seeds[:1])
@@ -497,14 +498,13 @@ def _complete(
     total, count = sum(map(len, plans.values())), 0
     try:
         for name, todo in plans.items():
-            for solver in dict.fromkeys(plan.solver for plan in todo):
+            for plan in {plan.name: plan for plan in todo}.values():
                 # Not timed, so that everything is compiled afterwards.
-                shown.begin(f"compiling {solver} on {name}")
-                short = {"tol": 1e-3, "max_iter": 3, "time_limit": 10.0}
-                _run(name, named[name], Plan(solver, 0, 0), short, shown)
+                shown.begin(f"compiling {plan.name} on {name}")
+                _run(name, named[name], plan, SHORT, shown)
             for plan in todo:
                 count += 1
-                shown.begin(f"run {count} of {total}, {plan.solver} on {name}")
+                shown.begin(f"run {count} of {total}, {plan.name} on {name}")
                 yield _run(name, named[name], plan, how, shown)
     except KeyboardInterrupt:
         return
@@ -542,11 +542,11 @@ def _run(
         shown.show(trace)
 
     how = {**how, "seed": plan.seed, "callback": keep}
-    result = solve(_alone(problem), plan.solver, **how)
+    result = solve(_alone(problem), plan.method, **how)
     if result.status == "interrupted":
         raise KeyboardInterrupt
     seed, repeat = plan.seed, plan.repeat
-    return Run(name, plan.solver, seed, result, np.array(weights), repeat)
+    return Run(name, plan.name, seed, result, np.array(weights), repeat)
 
 
 def _interval(

@@ -8,10 +8,10 @@ no figures yet, because they take seconds.
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..util.checks import check_path, plain
 from ..util.files import write_whole
 from ..util.latex import pgf
@@ -68,7 +68,7 @@ def script(tol: float, how: dict[str, Any], many: bool) -> str:
     """A program that draws the figures again, with the options written out."""
     options = "".join(f"    {k!r}: {plain(v)!r},\n" for k, v in how.items())
     others = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
-    text = SCRIPT.format(version=__version__, tol=tol, options=options)
+    text = SCRIPT.format(version=version("mklopt"), tol=tol, options=options)
     if many and len(others) == len(how):
         return text + PROFILE.format(given="OPTIONS")
     left = f"{{k: OPTIONS[k] for k in {list(others)!r}}}"

@@ -19,9 +19,11 @@ from mklopt.util.checks import (
     check_path,
     check_positive,
     check_whole,
+    choices,
     real_number,
     short,
     too_large,
+    unknown,
 )
 
 ODD = (
@@ -116,3 +118,15 @@ def test_a_number_is_positive():
             check_positive(wrong, "eta")
     with pytest.raises(ValueError, match="give a finite positive number"):
         check_positive(math.inf, "scale", finite=True)
+
+
+def test_names_near_a_wrong_one_are_said():
+    known = ["simple", "silp", "smo_mkl", "GroupLasso"]
+    assert choices("simpel", known).startswith("did you mean 'simple'? Choose one of ")
+    assert "did you mean 'GroupLasso'?" in choices("grouplaso", known)
+    assert choices("zzz", known) == "choose one of simple, silp, smo_mkl, GroupLasso"
+    assert choices(3, ["a"], "or a number") == "choose one of a, or a number"
+    said = unknown("solver", "simpel", known)
+    assert said.startswith("solver 'simpel' is not known; did you mean 'simple'?")
+    with pytest.raises(ValueError, match="mode = 'fst'; did you mean 'fast'"):
+        check_choice("fst", "mode", ("fast", "slow"))
