@@ -112,9 +112,9 @@ def test_styles_on_top_of_ours_and_wrong_ones():
         style.style("none"),
     ):
         pass
-    with pytest.raises(ValueError, match="give a name, a file, or a dict"):
-        with style.style({"no.such.setting": 1}):
-            pass
+    wrong = style.style({"no.such.setting": 1})
+    with pytest.raises(ValueError, match="give a name, a file, or a dict"), wrong:
+        pass
 
 
 @pytest.mark.parametrize(
