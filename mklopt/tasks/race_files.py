@@ -55,13 +55,16 @@ def save(race: Race, folder: str | os.PathLike, how: dict[str, Any]) -> list[str
     write_whole(home / "table.tex", table.encode())
     many = len(race.problems) > 1
     write_whole(home / "redraw.py", script(race.tol, how, many).encode())
+    written = ["traces.csv", "table.tex", "redraw.py"]
     if not race.stopped:
         drawn = figure(rows, tol=race.tol, path=home / "race", **how)
-        pgf(drawn, home / "race.pgf")  # where TeX is installed
-        if many:
-            options = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
-            profile_figure(rows, race.tol, path=home / "profile", **options)
-    return sorted(path.name for path in home.iterdir())
+        written += ["race.pdf", "race.png"]
+        written += ["race.pgf"] * pgf(drawn, home / "race.pgf")  # with TeX installed
+    if many and not race.stopped:
+        options = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
+        profile_figure(rows, race.tol, path=home / "profile", **options)
+        written += ["profile.pdf", "profile.png"]
+    return sorted(written)
 
 
 def script(tol: float, how: dict[str, Any], many: bool) -> str:
