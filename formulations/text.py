@@ -14,7 +14,7 @@ import math
 import re
 from typing import Any
 
-from ..util.checks import short
+from ..util.checks import short, unknown
 from . import Formulation, formulations
 
 ALIASES = {"lp": "LpNorm", "l1": "BlockL1"}
@@ -89,9 +89,7 @@ def known_kind(name: str) -> type[Formulation]:
     name = name.strip()
     sought = ALIASES.get(name.lower(), name).replace("_", "").lower()
     if sought not in plain:
-        raise ValueError(
-            f"formulation {name!r} is not known; choose one of " + ", ".join(known)
-        )
+        raise ValueError(unknown("formulation", name, known))
     return plain[sought]
 
 

@@ -18,7 +18,7 @@ from .formulations.losses.base import Quadratic
 from .formulations.losses.declared import DeclaredLoss
 from .grams.stack import GramStack
 from .util.arrays import Array, labels_array, real_array
-from .util.checks import check_flag, short
+from .util.checks import check_flag, choices, short
 from .util.parameters import real_numbers
 
 
@@ -274,8 +274,8 @@ def loss_from(given: Any) -> Loss:
     if isinstance(given, str) and given in known:
         return known[given]()
     raise ValueError(
-        f"loss = {short(given)} is not known; choose one of {', '.join(known)}, or "
-        "make one with @mklopt.loss"
+        f"loss = {short(given)} is not known; "
+        f"{choices(given, known, 'or make one with @mklopt.loss')}"
     )
 
 

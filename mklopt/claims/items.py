@@ -34,6 +34,7 @@ import numpy as np
 
 from ..campaign.fingerprint import fingerprint
 from ..judge.rates import RateCheck
+from ..util.checks import unknown
 from ..util.files import write_whole
 from ..util.style import styled
 
@@ -470,9 +471,7 @@ def known() -> list[str]:
 def about(key: str) -> tuple[str, str]:
     """The title of a paper and what it is about; its modules are not imported."""
     if key not in known():
-        raise ValueError(
-            f"paper {key!r} is not known; choose one of {', '.join(known())}"
-        )
+        raise ValueError(unknown("paper", key, known()))
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     home = importlib.import_module(f"papers.{key}")

@@ -16,7 +16,8 @@ def _settings(context: click.Context, _: object, path: str | None) -> None:
             found = tomllib.load(file)
     except (OSError, ValueError, RecursionError) as error:
         raise click.BadParameter(f"{path} is not a TOML file: {error}") from None
-    known = {p.name: p for p in context.command.params if p.expose_value}
+    own = [p for p in context.command.params if p.expose_value and p.name != "as_json"]
+    known = {p.name: p for p in own}
     for name, value in found.items():
         if name not in known:
             raise click.BadParameter(

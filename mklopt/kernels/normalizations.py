@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..util.checks import check_list, short
+from ..util.checks import check_list, choices, short
 
 Array = np.ndarray
 Steps = str | Sequence[str] | None
@@ -46,8 +46,8 @@ def named(normalize: Steps) -> tuple[str, ...]:
     steps = () if given is None else tuple(check_list(given, "normalize", "names"))
     if not all(isinstance(step, str) and step in NORMALIZATIONS for step in steps):
         raise ValueError(
-            f"normalize = {short(normalize)} is not known; choose from "
-            f"{', '.join(NORMALIZATIONS)}, a sequence of these, or None"
+            f"normalize = {short(normalize)} is not known; "
+            f"{choices(normalize, NORMALIZATIONS, 'a sequence of these, or None')}"
         )
     return steps
 

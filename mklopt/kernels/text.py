@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..util.checks import short
+from ..util.checks import choices, short
 
 Array = np.ndarray
 FORM = re.compile(r"(\w+)(?:\(([^()]*)\))?(?: on (all|single|both))?")
@@ -82,7 +82,7 @@ def _read(text: str) -> kernels.Family:
     name, argument, on = found.groups() if found else ("", None, None)
     if name not in FAMILIES:
         raise ValueError(
-            f"kernel {text!r} is not known; choose from {', '.join(FAMILIES)}, "
+            f"kernel {text!r} is not known; {choices(name or text, FAMILIES)}, "
             "with a width or degree in brackets, such as 'gaussian(2.5) on single'"
         )
     make, arguments = FAMILIES[name]

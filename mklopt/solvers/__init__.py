@@ -1,12 +1,11 @@
 """The solvers, one file per algorithm. New files are found by scanning the folder."""
 
-import difflib
 import importlib
 import pkgutil
 from functools import cache
 
 from ..problem import Problem
-from ..util.checks import short
+from ..util.checks import choices, short
 from .base import REGISTRY, Iterate, Solver, Unsupported, solver
 
 __all__ = ["Iterate", "Solver", "Unsupported", "find", "solver", "solvers", "that_can"]
@@ -65,12 +64,7 @@ def find(name: str, problem: Problem) -> Solver:
     """
     known = solvers()
     if not isinstance(name, str) or name not in known:
-        near = difflib.get_close_matches(short(name), known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(
-            f"solver = {short(name)} is not known; {hint}choose one of "
-            f"{', '.join(known)}"
-        )
+        raise ValueError(f"solver = {short(name)} is not known; {choices(name, known)}")
     if reason := known[name].why_not(problem):
         able = ", ".join(that_can(problem))
         raise Unsupported(f"{name} cannot solve {problem}: {reason}; these can: {able}")

@@ -45,6 +45,7 @@ from .race_profile import performance_profile, profile_figure
 from .race_table import Summary, summary
 
 Array = np.ndarray
+SHORT = {"tol": 1e-3, "max_iter": 3, "time_limit": 10.0}  # limits of compiling runs
 REFERENCE_SIZE = 1_000_000  # M n² of a problem that gets a reference, at most
 
 

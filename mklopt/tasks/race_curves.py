@@ -38,9 +38,9 @@ def read_traces(given: Any) -> Any:
 
     if isinstance(given, str | os.PathLike):
         names = ("problem", "solver")  # a solver may be called "nan"
-        missing = {c: ["", "nan"] for c in (*WHO, *COLUMNS, "width") if c not in names}
+        absent = {c: ["", "nan"] for c in (*WHO, *COLUMNS, "width") if c not in names}
         as_text = dict.fromkeys(names, str)
-        how: Any = {"keep_default_na": False, "na_values": missing, "dtype": as_text}
+        how: Any = {"keep_default_na": False, "na_values": absent, "dtype": as_text}
         given = pd.read_csv(given, **how)
     if not isinstance(given, pd.DataFrame):
         raise ValueError(

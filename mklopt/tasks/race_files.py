@@ -8,10 +8,10 @@ no figures yet, because they take seconds.
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..util.checks import check_path, plain
 from ..util.files import write_whole
 from ..util.latex import pgf
@@ -55,20 +55,23 @@ def save(race: Race, folder: str | os.PathLike, how: dict[str, Any]) -> list[str
     write_whole(home / "table.tex", table.encode())
     many = len(race.problems) > 1
     write_whole(home / "redraw.py", script(race.tol, how, many).encode())
+    written = ["traces.csv", "table.tex", "redraw.py"]
     if not race.stopped:
         drawn = figure(rows, tol=race.tol, path=home / "race", **how)
-        pgf(drawn, home / "race.pgf")  # where TeX is installed
-        if many:
-            options = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
-            profile_figure(rows, race.tol, path=home / "profile", **options)
-    return sorted(path.name for path in home.iterdir())
+        written += ["race.pdf", "race.png"]
+        written += ["race.pgf"] * pgf(drawn, home / "race.pgf")  # with TeX installed
+    if many and not race.stopped:
+        options = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
+        profile_figure(rows, race.tol, path=home / "profile", **options)
+        written += ["profile.pdf", "profile.png"]
+    return sorted(written)
 
 
 def script(tol: float, how: dict[str, Any], many: bool) -> str:
     """A program that draws the figures again, with the options written out."""
     options = "".join(f"    {k!r}: {plain(v)!r},\n" for k, v in how.items())
     others = {k: v for k, v in how.items() if k not in NOT_OF_PROFILES}
-    text = SCRIPT.format(version=__version__, tol=tol, options=options)
+    text = SCRIPT.format(version=version("mklopt"), tol=tol, options=options)
     if many and len(others) == len(how):
         return text + PROFILE.format(given="OPTIONS")
     left = f"{{k: OPTIONS[k] for k in {list(others)!r}}}"

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 FLOAT_MAX = float(np.finfo(float).max)
+NEAR = 0.65  # the least similarity of a name that was perhaps meant
 MOST = 60  # characters of a value in a message
 UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
@@ -39,7 +40,7 @@ def choices(name: Any, known: Iterable[str], more: str = "") -> str:
     """
     names = {one.lower(): one for one in known}
     text = name if isinstance(name, str) else ""
-    near = difflib.get_close_matches(text.lower(), names, n=2, cutoff=0.6)
+    near = difflib.get_close_matches(text.lower(), names, n=2, cutoff=NEAR)
     meant = " or ".join(repr(names[one]) for one in near)
     hint = f"did you mean {meant}? Choose" if near else "choose"
     return f"{hint} one of {', '.join(names.values())}" + (f", {more}" if more else "")

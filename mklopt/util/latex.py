@@ -83,7 +83,11 @@ def pgf(figure: Any, path: Path) -> bool:
             text.set_text(_outside_mathematics(words))
         # A figure with a layout of its own keeps its size.
         box = "tight" if figure.get_layout_engine() is None else "standard"
-        settings = {"pgf.texsystem": system, "pgf.rcfonts": False, "savefig.bbox": box}
+        settings: Any = {
+            "pgf.texsystem": system,
+            "pgf.rcfonts": False,
+            "savefig.bbox": box,
+        }
         with matplotlib.rc_context(settings):
             figure.savefig(path, backend="pgf")
     finally:

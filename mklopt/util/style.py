@@ -181,8 +181,10 @@ def top_curves(
 ) -> None:
     """Plot the columns of values: those with the largest sizes by name, others grey."""
     order = np.argsort(-sizes, kind="stable")
-    for m in order[MAX_LABELLED:]:
-        axis.plot(x, values[:, m], color="0.8", linewidth=0.8)
+    others = order[MAX_LABELLED:]
+    for k, m in enumerate(others):
+        label = f"{len(others)} others" if k == 0 else None
+        axis.plot(x, values[:, m], color="0.8", linewidth=0.8, label=label)
     for place, m in enumerate(order[:MAX_LABELLED]):
         axis.plot(x, values[:, m], label=names[m], **{**look(place), **more})
 

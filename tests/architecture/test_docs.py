@@ -62,6 +62,17 @@ def test_a_page_is_built_and_its_code_runs(name, tmp_path):
             assert (tmp_path / link).is_file(), link
 
 
+def test_the_figure_of_the_tutorial_takes_twelve_lines():
+    """Three problems, five solvers, names, colours, PDF and table, with the imports."""
+    programs = build.programs(read("docs/tutorial.md"))
+    blocks = [block for program in programs for block in program]
+    (drawn,) = [block for block in blocks if "mklopt.race(" in block]
+    for part in ("width=3.25", '["mine", ', "labels=", "colors=", "table.tex"):
+        assert part in drawn
+    imports = 3  # mklopt; data and kernels; LpNorm
+    assert imports + len(drawn.strip().splitlines()) <= 12
+
+
 def test_every_page_is_in_the_menu_once():
     files = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
     assert sorted(PAGES) == files

@@ -41,6 +41,7 @@ judge.exam
 plots campaign
 claims
 cli
+__main__
 """
 RANK = {
     room: rank for rank, line in enumerate(RANKS.split("\n")) for room in line.split()

@@ -72,7 +72,7 @@ def registered() -> set[str]:
 
 
 def test_the_root_has_rooms_and_few_modules():
-    assert {m for m in MODULES if "." not in m} == {"plots", "problem"}
+    assert {m for m in MODULES if "." not in m} == {"__main__", "plots", "problem"}
 
 
 @pytest.mark.parametrize("room", sorted(set(ROOMS) - {"solvers", "formulations"}))
@@ -115,6 +115,7 @@ def test_no_module_is_an_orphan():
         *settings["entry-points"]["pytest11"].values(),
     ]
     kept = {point.split(":")[0].removeprefix("mklopt.") for point in points}
+    kept |= {"__main__"}  # python -m mklopt
     kept |= {home.removeprefix("mklopt.") for home in mklopt.HOMES.values()}
     kept |= registered()
     orphans = []

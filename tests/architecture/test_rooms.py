@@ -78,7 +78,10 @@ def mklopt(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["certify", "--loss", "hing"], "loss 'hing' is not known; choose one of"),
+        (
+            ["certify", "--loss", "hing"],
+            "loss 'hing' is not known; did you mean 'hinge'?",
+        ),
         (["certify", "--formulation", "L2"], "formulation 'L2' is not known"),
         (["certify", "--jobs", "0"], "0 is not in the range x>=1"),
         (["certifi"], "No such command"),

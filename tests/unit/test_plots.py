@@ -98,3 +98,31 @@ def test_a_band_of_logarithms_is_a_geometric_mean_and_positive():
     np.testing.assert_allclose(axis.lines[0].get_ydata(), [10.0, 2.0])
     assert "geometric mean of 2 seeds" in axis.lines[0].get_label()
     assert np.min(axis.collections[0].get_paths()[0].vertices[:, 1]) > 0
+
+
+def test_convergence_draws_the_trace_of_a_result(tmp_path):
+    L = np.random.default_rng(0).normal(size=(3, 30, 2))
+    y = np.where(L[0, :, 0] > 0, 1.0, -1.0)
+    problem = mklopt.Problem(mklopt.GramStack.from_factors(L), y, "hinge", LpNorm(2))
+    result = mklopt.solve(problem, "analytic")
+    drawn = plots.convergence(result, path=tmp_path / "a.png", width=3.25)
+    line = drawn.axes[1].lines[0]
+    np.testing.assert_allclose(line.get_xdata(), result.trace["passes"])
+    np.testing.assert_allclose(line.get_ydata(), result.trace["gap"])
+    assert (tmp_path / "a.png").exists() and drawn.get_figwidth() == 3.25
+    both = plots.convergence([result, result.trace], ["a", "b"], x="seconds")
+    assert [text.get_text() for text in both.legends[0].texts] == ["a", "b"]
+    twice = plots.convergence([result, result])
+    assert twice.legends[0].texts[1].get_text() == "analytic (2)"
+    with pytest.raises(ValueError, match="has no iterates to draw; give what"):
+        plots.convergence(mklopt.Trace())
+    with pytest.raises(ValueError, match="1 names for 2 runs"):
+        plots.convergence([result, result], ["a"])
+
+
+def test_figures_of_ones_own_have_the_style():
+    import matplotlib
+
+    with plots.style("jmlr", {"lines.linewidth": 7.0}):
+        assert matplotlib.rcParams["axes.labelsize"] == pytest.approx(8.8)
+        assert matplotlib.rcParams["lines.linewidth"] == 7.0

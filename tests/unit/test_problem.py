@@ -50,7 +50,7 @@ def test_a_plain_array_of_kernels_is_wrapped():
         (dict(C=-1.0), "C must be positive"),
         (dict(C=np.nan), "give a real number"),
         (dict(C=np.ones(4)), "one per sample"),
-        (dict(loss="hing"), "loss = 'hing' is not known; choose one of"),
+        (dict(loss="hing"), "loss = 'hing' is not known; did you mean 'hinge'"),
         (dict(formulation="lp"), "is not a formulation"),
         (dict(formulation=None), "is not a formulation"),
         (dict(formulation=VSKL([[0], [1, 2]], 2.0)), "every kernel 0 to 1"),

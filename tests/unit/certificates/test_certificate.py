@@ -248,3 +248,12 @@ def test_points_cannot_be_changed_under_their_bounds():
             array[...] = 7.0
     weights[0] = B[0, 0] = 2.0  # those that were given stay the caller's
     assert np.all(one.weights == 1.0) and one.lower <= one.upper
+
+
+def test_a_notebook_shows_the_bounds():
+    problem = random_problem(0)
+    found = certify(
+        problem, dual=np.zeros(problem.shape), weights=np.ones(problem.grams.M)
+    )
+    assert f"{found.relative_gap:.1e}" in found.facts()["relative gap"]
+    assert "f* ≤" in found._repr_html_() and "with all rounding" in found._repr_html_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from types import ModuleType
@@ -80,7 +81,41 @@ def test_the_command_writes_every_solver(tmp_path):
     done = CliRunner().invoke(main, ["export-benchopt", str(tmp_path / "all")])
     assert done.exit_code == 0 and "benchopt run" in done.output
     written = {path.stem for path in (tmp_path / "all" / "solvers").glob("*.py")}
-    assert written == set(solvers())
+    left = set(done.output.split("left out: ")[1].split(" (")[0].split(", "))
+    assert written | left == set(solvers()) and not written & left
+    assert left == {"composite", "mirror", "proximal_newton"}
     words = ["export-benchopt", str(tmp_path), "--solvers", "fast"]
     wrong = CliRunner().invoke(main, words)
-    assert wrong.exit_code == 2 and "no solver is called fast" in wrong.output
+    assert wrong.exit_code == 2 and "solver 'fast' is not known" in wrong.output
+    words = ["export-benchopt", str(tmp_path), "--solvers", "mirror"]
+    wrong = CliRunner().invoke(main, words)
+    assert wrong.exit_code == 2 and "mirror takes no problem" in wrong.output
+    words = ["export-benchopt", str(tmp_path / "b"), "--solvers", "auto", "--json"]
+    shown = json.loads(CliRunner().invoke(main, words).output)
+    assert "solvers/auto.py" in shown["files"]
+
+
+@pytest.mark.parametrize("name", ["auto", "hessian", "lbfgs", "obscure", "pgd"])
+def test_every_solver_takes_the_problem_it_is_tested_on(load, tmp_path, name):
+    """`benchopt test` fails for a solver that skips all of its problems."""
+    export(tmp_path, [name])
+    solver = load(tmp_path / "solvers" / f"{name}.py", "Solver")()
+    asked = solver.test_config["objective"]
+    dataset = load(tmp_path / "datasets" / "mklopt.py", "Dataset")(samples=40)
+    objective = load(tmp_path / "objective.py", "Objective")(**asked)
+    objective.set_data(**dataset.get_data())
+    assert solver.skip(**objective.get_objective()) == (False, None)
+    assert objective.problem.loss.name == asked["loss"]
+
+
+@pytest.mark.parametrize(
+    "given, name", [("lp-1.5", "LpNorm(p=1.5)"), ("l1", "BlockL1()")]
+)
+def test_formulations_are_words_that_filters_of_benchopt_take(
+    load, tmp_path, given, name
+):
+    export(tmp_path, ["auto"])
+    dataset = load(tmp_path / "datasets" / "mklopt.py", "Dataset")(samples=40)
+    objective = load(tmp_path / "objective.py", "Objective")(formulation=given)
+    objective.set_data(**dataset.get_data())
+    assert repr(objective.problem.formulation) == name

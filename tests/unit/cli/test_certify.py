@@ -37,7 +37,7 @@ def solvers_of(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["--solver", "simpel"], "solver 'simpel' is not known; choose one of"),
+        (["--solver", "simpel"], "solver 'simpel' is not known; did you mean 'simple'"),
         (["--data", "iris"], "data set 'iris' is not known"),
         (["--data", "nowhere.npz"], "nowhere.npz cannot be used"),
         (["--backend", "smoke", *TINY], "backend 'smoke' cannot be used"),
@@ -94,3 +94,20 @@ def test_a_verdict_that_fails_is_told_in_words_and_by_the_exit_code(tmp_path):
     assert "FAILS hessian on small-BlockL1" in said and "limit on time" in said
     summary = (tmp_path / "summary.md").read_text("utf-8")
     assert "* **hessian** on `small-BlockL1" in summary
+
+
+def test_json_is_alone_on_the_output(tmp_path):
+    words = [
+        "certify",
+        "--jobs",
+        "1",
+        "--quick",
+        *TINY,
+        "--out",
+        str(tmp_path),
+        "--json",
+    ]
+    done = CliRunner().invoke(main, words)
+    found = json.loads(done.stdout)
+    assert found["holds"] and found["runs"] == found["done"] > 0
+    assert found["fails"] == [] and "report" in done.stderr

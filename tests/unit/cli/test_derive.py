@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from click.testing import CliRunner
 
 from mklopt.cli import main
@@ -33,3 +35,10 @@ def test_what_does_not_hold_is_not_printed(monkeypatch):
     monkeypatch.setattr(symbolic, "derive", lambda _: slip)
     done = derive(name)
     assert done.exit_code == 1 and "does not hold; please report this" in done.output
+
+
+def test_json_has_the_same_text():
+    name = symbolic.names()[0]
+    found = json.loads(derive(name, "--json").output)
+    assert found["text"] == symbolic.derive(name).text() and found["name"] == name
+    assert list(json.loads(derive("--json").output)) == list(symbolic.names())

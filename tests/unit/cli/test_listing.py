@@ -36,3 +36,11 @@ def test_without_a_checkout_papers_are_known_by_their_solvers(tmp_path, monkeypa
     monkeypatch.setattr(items, "ROOT", tmp_path)
     found = catalogue()["papers"]
     assert "obscure" in found["orabona2012"] and "mirror" in found["aflalo2011"]
+
+
+def test_one_kind_is_listed_alone():
+    found = json.loads(mklopt_("list", "solvers", "--json").output)
+    assert list(found) == ["solvers"] and "auto" in found["solvers"]
+    assert json.loads(mklopt_("list", "data", "--json").output)["data sets"]["wdbc"]
+    wrong = mklopt_("list", "solver")
+    assert wrong.exit_code == 2 and "did you mean 'solvers'?" in wrong.output

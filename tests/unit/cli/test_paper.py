@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
 
@@ -12,7 +15,7 @@ from mklopt.cli import main
 @pytest.fixture
 def asked(monkeypatch):
     """What run_papers is called with; it says that all is well."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
 
     def fake(keys, mode, **how):
         found.update(how, keys=keys, mode=mode)
@@ -32,7 +35,18 @@ def paper(*words: str):
 def test_the_size_is_chosen_by_a_flag(asked, words, mode):
     assert paper("kloft2011", *words, "--seed", "3", "--jobs", "1").exit_code == 0
     found = {"keys": ["kloft2011"], "mode": mode, "seed": 3, "out": None, "jobs": 1}
+    assert not asked.pop("console").stderr
     assert asked == found
+
+
+def test_json_has_the_ledgers(asked, tmp_path):
+    home = tmp_path / "kloft2011" / "results"
+    home.mkdir(parents=True)
+    (home / "ledger.json").write_text('{"paper": "kloft2011", "claims": []}')
+    done = paper("kloft2011", "--out", str(tmp_path), "--json")
+    ledger = {"paper": "kloft2011", "claims": []}
+    assert json.loads(done.stdout) == {"sound": True, "papers": [ledger]}
+    assert asked["console"].stderr
 
 
 def test_all_means_all_and_failures_have_their_exit_code(asked):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import GramStack
+from mklopt import GramStack, data
 from mklopt.cli.problems import problem
 from mklopt.formulations import LpNorm
 
@@ -40,8 +40,25 @@ def test_samples_are_drawn_with_the_seed():
     )
     assert np.array_equal(first.grams.dense(), again.grams.dense())
     assert not np.array_equal(first.grams.dense(), other.grams.dense())
-    with pytest.raises(ValueError, match="take two at least"):
+    with pytest.raises(ValueError, match="give a number from 2 to 569"):
         problem("wdbc", samples=1)
+    with pytest.raises(ValueError, match="samples = 570, and the data have 569; give"):
+        problem("wdbc", samples=570)
+    assert problem("iris", samples=150).problem.grams.n == 150
+
+
+def test_random_sets_take_options():
+    found = problem("twonorm:n=60,seed=3", "linear").problem
+    assert found.grams.n == 60
+    np.testing.assert_array_equal(found.y, data.load("twonorm", n=60, seed=3).y)
+    toy = problem("kloft_toy: n=20, nu=0.5, d=10", "linear").problem
+    assert toy.grams.n == 20
+    with pytest.raises(ValueError, match="twonorm has no option size; it takes n"):
+        problem("twonorm:size=3")
+    with pytest.raises(ValueError, match="write the options of a data set as in"):
+        problem("twonorm:n=many")
+    with pytest.raises(ValueError, match="write the options of a data set as in"):
+        problem("twonorm:3000")
 
 
 def test_samples_of_a_file_with_kernels_are_rows_and_columns(tmp_path):

@@ -90,7 +90,6 @@ def test_a_run_of_more_than_a_minute_is_announced(files, monkeypatch):
     done = mklopt_("solve", str(files / "kernels.npz"), "--json")
     assert json.loads(done.stdout)["status"] == "converged"
     assert "analytic to a gap of 1e-06: about 12 min" in done.stderr
-    assert "analytic" in done.stderr and "gap" in done.stderr.split("solver")[-1]
 
 
 def test_a_hint_is_printed(files):
@@ -109,16 +108,16 @@ def test_what_is_not_reached_has_another_exit_code(files):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["sonarr"], "did you mean sonar"),
+        (["sonarr"], "did you mean 'sonar'?"),
         (["missing.npz"], "missing.npz cannot be used"),
-        (["notes.txt"], "a file of your own ends in .npz"),
+        (["notes.txt"], "or a file .npz or .npy"),
         (["wdbc", "--formulation", "lq"], "formulation 'lq' is not known"),
         (["wdbc", "--formulation", "lp:q=2"], "argument 'q'; it takes p"),
         (["wdbc", "--samples", "20", "--save", "/proc/x/y"], "/proc/x cannot be"),
         (["wdbc", "--loss", "hing"], "loss = 'hing' is not known"),
         (["wdbc", "--kernels", "rbf"], "kernel 'rbf' is not known"),
         (["wdbc", "--C", "-1", "--samples", "20"], "C must be positive"),
-        (["wdbc", "--samples", "1"], "take two at least"),
+        (["wdbc", "--samples", "1"], "give a number from 2 to 569"),
         (["wdbc", "--solver", "simplex", "--samples", "20"], "simplex"),
         (["iris", "--loss", "hinge"], "hinge needs −1/+1"),
     ],

@@ -49,9 +49,9 @@ def test_an_invalid_certificate_has_exit_code_2(certificate):
 
 def test_a_folder_is_computed_again(tmp_path, monkeypatch):
     asked = []
-    answers = iter([True, False])
+    answers = iter([True, False, False])
 
-    def fake(folder, files):
+    def fake(folder, files, console):
         asked.append((folder, files))
         return next(answers)
 
@@ -60,7 +60,8 @@ def test_a_folder_is_computed_again(tmp_path, monkeypatch):
     assert verify(tmp_path).exit_code == 2
     assert asked == [(tmp_path, ("mine.npz",)), (tmp_path, ())]
     done = verify(tmp_path, "--json")
-    assert done.exit_code == 2 and "is a folder" in done.output
+    shown = {"proved": False, "folder": str(tmp_path)}
+    assert done.exit_code == 2 and json.loads(done.stdout) == shown
 
 
 @pytest.mark.parametrize("kind", ["/dev/zero", "fifo", "huge"])

@@ -191,9 +191,11 @@ def test_the_first_set_of_the_readme_does_not_wait_for_scikit_learn():
 def test_names_are_known_and_near_misses_are_recognized():
     assert {"wdbc", "ringnorm", "kloft_toy", "pima", "mfeat"} <= set(data.names())
     assert data.names() == sorted(set(data.names()))
-    with pytest.raises(DataNotFound, match="'Ringnom'; did you mean ringnorm"):
+    with pytest.raises(
+        DataNotFound, match="'Ringnom' is not known; did you mean 'ringnorm'"
+    ):
         load("Ringnom")
-    with pytest.raises(LookupError, match=r"'zzz'; see data.names\(\)"):
+    with pytest.raises(LookupError, match="'zzz' is not known; choose one of a1a"):
         load("zzz")
 
 

@@ -96,7 +96,7 @@ def test_a_joint_loss_by_its_own_name_takes_two_classes_as_well():
 @pytest.mark.parametrize(
     "parameters, words",
     [
-        ({"kernels": ["gausian"]}, "'gausian' is not known; choose from gaussian"),
+        ({"kernels": ["gausian"]}, "'gausian' is not known; did you mean 'gaussian'"),
         ({"kernels": ["gaussian(x)"]}, "'gaussian\\(x\\)' cannot be read"),
         ({"kernels": [(7, "linear")]}, "on column 7; X has the columns 0 to 2"),
         ({"kernels": []}, "give a list of kernels"),
@@ -105,7 +105,7 @@ def test_a_joint_loss_by_its_own_name_takes_two_classes_as_well():
         ({"formulation": "lp:p=x"}, "x is no plain number"),
         ({"formulation": "vskl"}, "'vskl' cannot be read: .*groups"),
         ({"formulation": "group_lasso", "p": 2}, "has no parameter p"),
-        ({"loss": "hing"}, "loss = 'hing' is not known; choose one of"),
+        ({"loss": "hing"}, "loss = 'hing' is not known; did you mean 'hinge'"),
         ({"multi_class": "both"}, "choose one of joint, ovr"),
         ({"normalize": "trace"}, "'trace' is not known"),
     ],

@@ -215,8 +215,11 @@ def test_one_family_per_view_and_a_common_constant():
         (lambda: kernels.polynomials(2, offset=-1), "offset = -1"),
         (lambda: kernels.subset_gaussians(0), "M = 0; give a whole number"),
         (lambda: kernels.views([LINEAR] * 2, range(3)), "2 families .* 3 views"),
-        (lambda: LINEAR.fit(X, "sperical"), "'sperical' is not known; choose from"),
-        (lambda: LINEAR.fit(X, ["centre", "unit"]), "not known; choose from"),
+        (
+            lambda: LINEAR.fit(X, "sperical"),
+            "'sperical' is not known; did you mean 'spherical'",
+        ),
+        (lambda: LINEAR.fit(X, ["centre", "unit"]), "not known; choose one of"),
         (lambda: LINEAR.fit(X[0]), r"X has shape \(4,\); expected \(n, d\)"),
         (lambda: LINEAR.fit(X * np.nan), "X has missing or infinite"),
         (lambda: LINEAR.fit([["a"]]), "X must be an .* got values of type"),

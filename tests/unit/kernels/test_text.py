@@ -80,7 +80,7 @@ def test_the_usual_family_follows_the_scale_of_the_data():
         ([], r"kernels = \[\]; give a list of kernels"),
         (3, "kernels = 3; give a list"),
         ([3], "a kernel is 3; give a string"),
-        ("gauss", "kernel 'gauss' is not known; choose from gaussian, polynomial"),
+        ("gauss", "kernel 'gauss' is not known; did you mean 'gaussian'"),
         ("gaussian(2", "is not known"),
         ("gaussian(-1)", "'gaussian\\(-1\\)' cannot be read: a width is -1"),
         ("constant on single", "'constant on single' cannot be read"),

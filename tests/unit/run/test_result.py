@@ -162,3 +162,13 @@ def test_weights_near_coefficients_are_shown_and_said_to_be():
         certify(problem(), dual=other.dual, weights=other.weights).gap
         < other.certificate.gap
     )
+
+
+def test_a_notebook_shows_status_bounds_and_kernels():
+    K, y = subset_gaussians(40, 4)
+    problem = Problem(GramStack(K), y, "hinge", LpNorm(2))
+    result = solve(problem)
+    shown = result._repr_html_()
+    assert "auto: converged" in shown and "≤ f* ≤" in shown
+    assert "4 of 4 in use" in shown and f"<p>{result.choice}</p>" in shown
+    assert f"{result.relative_gap:.1e}" in shown and "<table>" in shown

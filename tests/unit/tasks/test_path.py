@@ -88,3 +88,12 @@ def test_wrong_arguments_give_a_sentence(arguments, words):
         mklopt.path(problem("hinge", F.LpNorm(2.0)))
     with pytest.raises(ValueError, match="takes a Problem"):
         mklopt.path("hinge")
+
+
+def test_a_notebook_shows_a_row_per_point():
+    X, targets = load("small")
+    problem = Problem(X, targets["binary"], "logistic", F.GroupLasso())
+    found = mklopt.path(problem, points=3, span=5.0)
+    shown = found._repr_html_()
+    assert shown.count("<tr>") == 4 and "converged" in shown
+    assert "worst relative gap" in shown

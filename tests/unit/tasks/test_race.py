@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ import mklopt
 from mklopt.cli import main
 from mklopt.formulations import BlockL1, BlockNorm, LpNorm
 from mklopt.tasks import race as race_module
-from mklopt.tasks.race import Race, Run, performance_profile, race
+from mklopt.tasks.race import Race, Run, race
 
 
 def problem(seed=0, formulation=None, **how):
@@ -64,17 +65,6 @@ def test_only_solvers_that_draw_run_from_every_seed():
     assert not np.array_equal(first, second)
 
 
-def test_profiles_are_shares_of_problems_within_a_ratio():
-    inf = np.inf
-    times = [[1.0, 2.0], [4.0, 1.0], [3.0, inf], [inf, inf]]
-    ratios, shares = performance_profile(times)
-    np.testing.assert_allclose(ratios, [1, 2, 4])
-    np.testing.assert_allclose(shares[:, 0], [0.5, 0.5, 0.75])
-    np.testing.assert_allclose(shares[:, 1], [0.25, 0.5, 0.5])
-    with pytest.raises(ValueError, match="inf for failures"):
-        performance_profile([[np.nan]])
-
-
 def run_of(seed, seconds, gap=0.0, bounds=(1.0, 2.0)):
     """A run that reaches the tolerance after so many seconds."""
     trace = {"gap": np.array([1.0, gap]), "seconds": np.array([0.0, seconds])}
@@ -122,7 +112,7 @@ def test_the_command_line_writes_the_same(tmp_path):
     words += ["--out", str(tmp_path / "out"), "--json"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
-    shown = json.loads(done.output)
+    shown = json.loads(done.stdout)
     assert [run["solver"] for run in shown["runs"]] == ["analytic", "auto"]
     assert (tmp_path / "out" / "race.pdf").exists()
     wrong = CliRunner().invoke(main, ["race", "--data", "wdbc", "--solvers", "fast"])
@@ -130,6 +120,58 @@ def test_the_command_line_writes_the_same(tmp_path):
     words = ["race", "--data", "wdbc", "--solvers", "auto", "--seeds", "x"]
     wrong = CliRunner().invoke(main, words)
     assert wrong.exit_code == 2 and "such as 0,1,2" in wrong.output
+
+
+def test_repeats_go_round_all_solvers():
+    found = race(problem(), ["analytic", "smo_mkl"], repeats=2, reference=False)
+    order = [(run.solver, run.repeat) for run in found.runs]
+    assert order == [("analytic", 0), ("smo_mkl", 0), ("analytic", 1), ("smo_mkl", 1)]
+    first, _, second, _ = (run.result.trace for run in found.runs)
+    np.testing.assert_array_equal(first["gap"], second["gap"])  # the same run, timed
+    assert found.to_frame()["repeat"].tolist().count(1) > 0
+    with pytest.raises(ValueError, match="repeats = 0"):
+        race(problem(), ["auto"], repeats=0)
+
+
+def interrupted_at(monkeypatch, count):
+    """From its count-th call on, `solve` ends as after Ctrl-C."""
+    calls, before = [], race_module.solve
+
+    def solve(*given, **how):
+        calls.append(given)
+        result = before(*given, **how)
+        return replace(result, status="interrupted") if len(calls) >= count else result
+
+    monkeypatch.setattr(race_module, "solve", solve)
+
+
+def test_ctrl_c_keeps_the_runs_that_are_complete(monkeypatch):
+    interrupted_at(monkeypatch, 4)  # two runs that compile, one that counts, Ctrl-C
+    monkeypatch.setattr(race_module, "exact", lambda _: pytest.fail("too slow now"))
+    found = race(problem(), ["analytic", "smo_mkl"])
+    assert [run.solver for run in found.runs] == ["analytic"]
+    assert found.stopped == "stopped by Ctrl-C after 1 of 2 runs"
+    assert found.stopped in str(found) and found.stopped in found._repr_html_()
+
+
+def test_ctrl_c_before_the_first_run_is_raised(monkeypatch):
+    interrupted_at(monkeypatch, 1)
+    with pytest.raises(KeyboardInterrupt):
+        race(problem(), ["analytic"])
+
+
+def test_progress_names_the_run(monkeypatch, capsys):
+    monkeypatch.setattr("mklopt.run.progress.LINE_SECONDS", 0.0)
+    race(problem(), ["analytic"], verbose=True)
+    said = capsys.readouterr().err
+    assert "compiling analytic on problem: gap" in said
+    assert "run 1 of 1, analytic on problem: gap" in said
+
+
+def test_a_notebook_shows_the_table(found):
+    shown = found._repr_html_()
+    assert shown.count("<tr>") == 1 + len(found.runs)
+    assert "<p>left out: lp_newton on easy" in shown
 
 
 def test_mistakes_are_explained():

@@ -35,7 +35,8 @@ def found():
 @pytest.fixture(scope="module")
 def home(found, tmp_path_factory):
     folder = tmp_path_factory.mktemp("race") / "new" / "folder"
-    found.save(folder, **LOOK)
+    written = found.save(folder, **LOOK)
+    assert written == sorted(path.name for path in folder.iterdir())
     return folder
 
 

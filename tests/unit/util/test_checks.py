@@ -20,9 +20,11 @@ from mklopt.util.checks import (
     check_path,
     check_positive,
     check_whole,
+    choices,
     real_number,
     short,
     too_large,
+    unknown,
 )
 
 ODD = (
@@ -125,3 +127,15 @@ def test_a_limit_is_a_number_that_is_not_too_small():
     for wrong in (-1e-9, np.nan, True, "1", None, 10**400):
         with pytest.raises(ValueError, match=r"^tol = .*; give a number ≥ 0$"):
             check_limit(wrong, "tol", 0)
+
+
+def test_names_near_a_wrong_one_are_said():
+    known = ["simple", "silp", "smo_mkl", "GroupLasso"]
+    assert choices("simpel", known).startswith("did you mean 'simple'? Choose one of ")
+    assert "did you mean 'GroupLasso'?" in choices("grouplaso", known)
+    assert choices("zzz", known) == "choose one of simple, silp, smo_mkl, GroupLasso"
+    assert choices(3, ["a"], "or a number") == "choose one of a, or a number"
+    said = unknown("solver", "simpel", known)
+    assert said.startswith("solver 'simpel' is not known; did you mean 'simple'?")
+    with pytest.raises(ValueError, match="mode = 'fst'; did you mean 'fast'"):
+        check_choice("fst", "mode", ("fast", "slow"))

@@ -102,3 +102,62 @@ def test_the_largest_curves_have_names_and_the_others_are_grey():
     assert [line.get_label() for line in named] == names[:1:-1]
     assert {line.get_markersize() for line in named} == {3}
     plt.close(figure)
+
+
+def test_styles_on_top_of_ours_and_wrong_ones():
+    with style.style({"lines.linewidth": 7.0}, None, ["classic", {"font.size": 3}]):
+        assert plt.rcParams["font.size"] == 3
+    with (
+        pytest.raises(ValueError, match="is no style of matplotlib"),
+        style.style("none"),
+    ):
+        pass
+    wrong = style.style({"no.such.setting": 1})
+    with pytest.raises(ValueError, match="give a name, a file, or a dict"), wrong:
+        pass
+
+
+@pytest.mark.parametrize(
+    "limits, numbers",
+    [
+        ((1e-12, 1.0), [1e-12, 1e-9, 1e-6, 1e-3, 1.0]),
+        ((1e-3, 1.0), [1e-3, 1e-2, 1e-1, 1.0]),
+        ((1.0, 20.0), [1, 2, 5, 10, 20]),
+    ],
+)
+def test_logarithmic_axes_have_few_numbers_and_small_ticks(limits, numbers):
+    _, (axis,) = style.panels(1, columns=1)
+    axis.set(xscale="log", xlim=limits)
+    style.log_ticks(axis.xaxis)
+    inside = [t for t in axis.xaxis.get_majorticklocs() if in_range(t, limits)]
+    assert inside == pytest.approx(numbers)
+    small = [t for t in axis.xaxis.get_minorticklocs() if in_range(t, limits)]
+    assert len(small) > len(numbers)
+    assert not any(label.get_text() for label in axis.xaxis.get_minorticklabels())
+
+
+def in_range(tick, limits):
+    return limits[0] * 0.999 <= tick <= limits[1] * 1.001
+
+
+def test_markers_stand_apart_and_at_both_ends():
+    _, (axis,) = style.panels(1, columns=1)
+    x = np.geomspace(1, 1000, 400)
+    (long,) = axis.plot(x, 1 / x)
+    (single,) = axis.plot([2.0], [0.5])
+    axis.set(xscale="log", yscale="log", xlim=(1, 1000), ylim=(1e-3, 1))
+    style.thin_markers(axis, [long, single], apart=0.1)
+    shown = long.get_markevery()
+    assert shown[0] == 0 and shown[-1] == 399 and 9 <= len(shown) <= 12
+    assert single.get_markevery() == [0]
+
+
+def test_a_figure_keeps_its_fonts_outside_of_the_style():
+    from matplotlib.font_manager import findfont
+
+    with style.style():
+        figure, (axis,) = style.panels(1, columns=1)
+        axis.set_title("a title")
+        style.keep_style(figure)
+    assert "STIX" in findfont(axis.title.get_fontproperties())
+    assert axis.title.get_math_fontfamily() == "stix"
