@@ -7,6 +7,7 @@ The error is max(relative gap, δ²): the gap after repair, and δ the relative 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -217,3 +218,23 @@ class Case:
     def after(self, **changes: Any) -> float:
         """The error of the candidate with some parts exchanged."""
         return error_of(self.problem, replace(self.given, **changes))
+
+
+# ---- what may explain it -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a candidate fails: the kind, in words, and the error of the changed pair.
+
+    An observation without a changed pair certifies nothing: its error is NaN. Where α
+    or θ was computed anew the change is large and a success says less: share < 1.
+    """
+
+    kind: str
+    words: str
+    error: float = math.nan
+    share: float = 1.0
+
+
+Explanations = Iterator[Explanation]

@@ -29,9 +29,8 @@ from ...problem import Problem
 from ...tasks.certify import certify
 from ...util.tables import as_text, plain_table
 from .answer import Answer, Candidate
-from .case import Case
+from .case import Case, Explanation
 from .diagnosis import decades, observed, ranked
-from .hypotheses import Explanation
 
 Array = np.ndarray
 MOST = 0.5  # of it: a change that leaves more does not explain the gap

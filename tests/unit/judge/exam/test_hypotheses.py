@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack
-from mklopt.formulations import VSKL, GroupLasso, LpNorm
+from mklopt.formulations import VSKL, FixedWeights, GroupLasso, LpNorm
 from mklopt.formulations.losses import residual
 from mklopt.judge.exam import diagnosis
 from mklopt.judge.exam import hypotheses as h
 from mklopt.judge.exam.answer import Answer, Candidate
-from mklopt.judge.exam.case import Case, svm_dual
+from mklopt.judge.exam.case import Case, Explanation, svm_dual
 from mklopt.judge.exam.plan import plan
 from mklopt.reference.graded_problems import reference_of
 
@@ -33,7 +33,7 @@ def case(dual: Any, weights: Any, problem: Any = PROBLEM, **answer: Any) -> Case
     return Case(problem, facts, 1e-6, given)
 
 
-def best(hypothesis: Any, failure: Case) -> h.Explanation:
+def best(hypothesis: Any, failure: Case) -> Explanation:
     """The explanation that certifies most, as a diagnosis ranks them."""
     found = max(hypothesis(failure), key=lambda e: diagnosis.decades(e, failure))
     assert found.error <= failure.explained < failure.error, found
@@ -207,7 +207,7 @@ def test_another_C_for_one_class_is_found():
 def test_a_price_on_the_bias_is_found(price):
     """One more kernel of ones, with a fixed weight."""
     theta = solved()[1]
-    one = {"bias": False, "formulation": h.FixedWeights((1.0,))}
+    one = {"bias": False, "formulation": FixedWeights((1.0,))}
     K = PROBLEM.grams.combine(theta) + 1 / price
     raised = PROBLEM.with_(grams=GramStack(K[None]), **one)
     found = best(h.bias, case(svm_dual(raised, np.ones(1)), theta))
