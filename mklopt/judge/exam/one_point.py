@@ -229,7 +229,7 @@ def _candidate(found: Certificate, given: dict[str, Any]) -> Candidate:
         B = found.coefficients if found.features is None else _expanded(found)
     weights = found.weights if weights is None and B is None else weights
     dual, weights = (None if a is None else np.array(a, float) for a in (dual, weights))
-    return Candidate(dual, weights, B, given.get("b"))
+    return Candidate(dual, weights, B, bias=given.get("b"))
 
 
 def _expanded(found: Certificate) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from mklopt import GramStack
 from mklopt.formulations import VSKL, FixedWeights, GroupLasso, LpNorm
 from mklopt.formulations.losses import residual
-from mklopt.judge.exam import diagnosis
+from mklopt.judge.exam import diagnosis, other_points, other_problems
 from mklopt.judge.exam import hypotheses as h
 from mklopt.judge.exam.answer import Answer, Candidate
 from mklopt.judge.exam.case import Case, Explanation, svm_dual
@@ -42,6 +43,17 @@ def best(hypothesis: Any, failure: Case) -> Explanation:
 
 def nothing(hypothesis: Any, failure: Case) -> bool:
     return not any(e.error <= failure.explained for e in hypothesis(failure))
+
+
+@pytest.mark.parametrize("module", [other_points, other_problems])
+def test_every_hypothesis_is_tried(module):
+    own = [
+        x
+        for x in vars(module).values()
+        if getattr(x, "__module__", "") == module.__name__
+    ]
+    public = [x for x in own if inspect.isgeneratorfunction(x) and x.__name__[0] != "_"]
+    assert len(public) >= 9 and set(public) <= set(h.HYPOTHESES)
 
 
 WRONG = case(0.3 * solved()[0], solved()[1][::-1])  # nothing simple explains it
