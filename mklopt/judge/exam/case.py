@@ -65,8 +65,9 @@ def certified(problem: Problem, given: Candidate) -> Certificate:
     """The certificate of a candidate; one of NOT_CERTIFIED where there is none."""
     point: Any = {"weights": given.weights, "coefficients": given.coefficients}
     b = given.bias if problem.bias else None
-    if given.dual is None:
-        return completing.certify(problem, **point, b=b)
+    alone = given.weights is None and given.coefficients is None
+    if given.dual is None or alone:
+        return completing.certify(problem, dual=given.dual, **point, b=b)
     return certify(problem, given.dual, **point, bias=b)
 
 
@@ -143,7 +144,11 @@ class Case:
         if self.given.weights is not None:
             return self.given.weights
         B = self.given.coefficients
-        assert B is not None
+        if B is None:  # α alone
+            found = certified(self.problem, self.given)
+            if found.weights is not None:
+                return found.weights
+            B = found.expansion
         squares = B * self.problem.grams.apply(B)
         u = np.sqrt(np.maximum(squares.reshape(len(B), -1).sum(axis=1), 0.0))
         return np.divide(u, self.v, out=np.zeros_like(u), where=self.v > 1e-300)
