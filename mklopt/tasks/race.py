@@ -501,7 +501,7 @@ def _plans(
 def _tried(given: Any, problem: Problem) -> Solver:
     """The solver, after a short run: everything is compiled then, and not timed."""
     method = solver_for(given, problem)
-    found = solve(_alone(problem), method, tol=1e-3, max_iter=3, time_limit=10.0)
+    found = solve(_alone(problem), method, **SHORT)  # type: ignore[arg-type]
     if found.status == "interrupted":
         raise KeyboardInterrupt
     return method

@@ -7,6 +7,7 @@ The error is max(relative gap, δ²): the gap after repair, and δ the relative 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -65,8 +66,8 @@ def certified(problem: Problem, given: Candidate) -> Certificate:
     parts = ("weights", "coefficients", "features")
     point: Any = {name: getattr(given, name) for name in parts}
     b = given.bias if problem.bias else None
-    if given.dual is None:
-        return completing.certify(problem, **point, b=b)
+    if given.dual is None or all(part is None for part in point.values()):
+        return completing.certify(problem, dual=given.dual, **point, b=b)
     return certify(problem, given.dual, **point, bias=b)
 
 
@@ -143,10 +144,14 @@ class Case:
         if self.given.weights is not None:
             return self.given.weights
         B, grams = self.given.coefficients, self.problem.grams
-        if B is None:
-            assert self.given.features is not None
+        if self.given.features is not None:
             u = grams.feature_norms(self.given.features)
         else:
+            if B is None:  # α alone
+                found = certified(self.problem, self.given)
+                if found.weights is not None:
+                    return found.weights
+                B = found.expansion
             squares = B * grams.apply(B)
             u = np.sqrt(np.maximum(squares.reshape(len(B), -1).sum(axis=1), 0.0))
         return np.divide(u, self.v, out=np.zeros_like(u), where=self.v > 1e-300)
@@ -223,3 +228,23 @@ class Case:
     def after(self, **changes: Any) -> float:
         """The error of the candidate with some parts exchanged."""
         return error_of(self.problem, replace(self.given, **changes))
+
+
+# ---- what may explain it -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a candidate fails: the kind, in words, and the error of the changed pair.
+
+    An observation without a changed pair certifies nothing: its error is NaN. Where α
+    or θ was computed anew the change is large and a success says less: share < 1.
+    """
+
+    kind: str
+    words: str
+    error: float = math.nan
+    share: float = 1.0
+
+
+Explanations = Iterator[Explanation]

@@ -18,8 +18,9 @@ from dataclasses import replace
 import numpy as np
 
 from ...certificates.certificate import relative
-from .case import NOT_CERTIFIED, Case, infeasibility
-from .hypotheses import HYPOTHESES, Explanation, halves
+from .case import NOT_CERTIFIED, Case, Explanation, infeasibility
+from .hypotheses import HYPOTHESES
+from .other_points import halves
 
 Array = np.ndarray
 MISMATCH = 0.3  # of the error: so much goes away when α and θ are made to fit

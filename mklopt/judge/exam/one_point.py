@@ -29,9 +29,8 @@ from ...problem import Problem
 from ...tasks.certify import certify
 from ...util.tables import as_text, plain_table
 from .answer import Answer, Candidate
-from .case import Case
+from .case import Case, Explanation
 from .diagnosis import decades, observed, ranked
-from .hypotheses import Explanation
 
 Array = np.ndarray
 MOST = 0.5  # of it: a change that leaves more does not explain the gap
@@ -222,10 +221,11 @@ def diagnose(problem: Problem, *, tol: float = 1e-6, **given: Any) -> Diagnosis:
 
 def _candidate(found: Certificate, given: dict[str, Any]) -> Candidate:
     """The point as it was given; where it was something else, as it was completed."""
-    dual, weights = given.get("dual"), None
+    dual, weights, B = given.get("dual"), None, None
+    if all(part is None for name, part in given.items() if name not in ("dual", "b")):
+        return Candidate(np.array(dual, float), bias=given.get("b"))
     if given.get("f") is None:
         weights = given.get("weights")
-    B = None
     if weights is None and found.weights is None:
         B = found.coefficients if found.features is None else _expanded(found)
     weights = found.weights if weights is None and B is None else weights

@@ -29,8 +29,8 @@ def dual_at_weights(problem: Problem, weights: Array) -> Array:
     """
     if not has_inner_solver(problem):
         raise ValueError(
-            f"there is no SVM solver at fixed weights for the {problem.loss.name} loss; "
-            "give α as well"
+            f"there is no SVM solver at fixed weights for the {problem.loss.name} "
+            "loss; give α as well"
         )
     if not np.any(weights):
         return np.zeros(problem.shape)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mklopt import GramStack
-from mklopt.formulations import VSKL, GroupLasso, LpNorm
+from mklopt.formulations import VSKL, FixedWeights, GroupLasso, LpNorm
 from mklopt.formulations.losses import residual
-from mklopt.judge.exam import diagnosis
+from mklopt.judge.exam import diagnosis, other_points, other_problems
 from mklopt.judge.exam import hypotheses as h
 from mklopt.judge.exam.answer import Answer, Candidate
-from mklopt.judge.exam.case import Case, svm_dual
+from mklopt.judge.exam.case import Case, Explanation, svm_dual
 from mklopt.judge.exam.plan import plan
 from mklopt.reference.graded_problems import reference_of
 
@@ -33,7 +34,7 @@ def case(dual: Any, weights: Any, problem: Any = PROBLEM, **answer: Any) -> Case
     return Case(problem, facts, 1e-6, given)
 
 
-def best(hypothesis: Any, failure: Case) -> h.Explanation:
+def best(hypothesis: Any, failure: Case) -> Explanation:
     """The explanation that certifies most, as a diagnosis ranks them."""
     found = max(hypothesis(failure), key=lambda e: diagnosis.decades(e, failure))
     assert found.error <= failure.explained < failure.error, found
@@ -42,6 +43,17 @@ def best(hypothesis: Any, failure: Case) -> h.Explanation:
 
 def nothing(hypothesis: Any, failure: Case) -> bool:
     return not any(e.error <= failure.explained for e in hypothesis(failure))
+
+
+@pytest.mark.parametrize("module", [other_points, other_problems])
+def test_every_hypothesis_is_tried(module):
+    own = [
+        x
+        for x in vars(module).values()
+        if getattr(x, "__module__", "") == module.__name__
+    ]
+    public = [x for x in own if inspect.isgeneratorfunction(x) and x.__name__[0] != "_"]
+    assert len(public) >= 9 and set(public) <= set(h.HYPOTHESES)
 
 
 WRONG = case(0.3 * solved()[0], solved()[1][::-1])  # nothing simple explains it
@@ -207,7 +219,7 @@ def test_another_C_for_one_class_is_found():
 def test_a_price_on_the_bias_is_found(price):
     """One more kernel of ones, with a fixed weight."""
     theta = solved()[1]
-    one = {"bias": False, "formulation": h.FixedWeights((1.0,))}
+    one = {"bias": False, "formulation": FixedWeights((1.0,))}
     K = PROBLEM.grams.combine(theta) + 1 / price
     raised = PROBLEM.with_(grams=GramStack(K[None]), **one)
     found = best(h.bias, case(svm_dual(raised, np.ones(1)), theta))

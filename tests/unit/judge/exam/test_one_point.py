@@ -9,7 +9,7 @@ import pytest
 
 import mklopt
 from mklopt import GramStack, Problem
-from mklopt.formulations import LpNorm
+from mklopt.formulations import GroupLasso, LpNorm
 
 RNG = np.random.default_rng(8)
 L = RNG.normal(size=(4, 30, 6))
@@ -53,13 +53,14 @@ def test_causes_that_cannot_be_told_apart_are_both_named():
     assert found.certain is None and "cannot be told apart" in found.summary
 
 
-@pytest.mark.parametrize("form", ["weights", "coefficients", "f", "w"])
+@pytest.mark.parametrize("form", ["weights", "coefficients", "f", "w", "dual"])
 def test_every_form_of_a_point_is_diagnosed(form):
     wrong = mklopt.solve(PROBLEM.with_(C=4 * PROBLEM.C), tol=1e-10)
     B = wrong.certificate.expansion
     f = PROBLEM.grams.apply(B).sum(axis=0) + wrong.bias
     forms: dict[str, Any] = {
         "weights": {"weights": wrong.weights, "dual": wrong.dual},
+        "dual": {"dual": wrong.dual},
         "coefficients": {"coefficients": B, "dual": wrong.dual},
         "f": {"f": f, "weights": wrong.weights, "dual": wrong.dual},
         "w": {
@@ -70,6 +71,13 @@ def test_every_form_of_a_point_is_diagnosed(form):
     }
     found = mklopt.diagnose(PROBLEM, **forms[form])
     assert found.causes[0].kind == "other C" and "4·C" in found.causes[0].words
+
+
+def test_of_a_dual_alone_the_primal_point_is_that_of_the_changed_problem():
+    lasso = PROBLEM.with_(formulation=GroupLasso(), loss="logistic", C=1.0)
+    wrong = mklopt.solve(lasso.with_(C=2.0), tol=1e-10)
+    found = mklopt.diagnose(lasso, dual=wrong.dual)
+    assert found.causes[0].kind == "other C" and "2·C" in found.causes[0].words
 
 
 def test_a_wrong_bias_is_found():
