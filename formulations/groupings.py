@@ -105,10 +105,9 @@ def tree_groups(
     if isinstance(tree, Mapping):
         leaves = list(_leaves(tree))
         place = _places(leaves if names is None else _names(names))
-        nodes = ([place(name) for name in node] for node in _nodes(tree))
+        nodes = [[place(name) for name in node] for node in _nodes(tree)]
     else:
-        paths = [name.split(separator) for name in _names(tree)]
-        nodes = _prefixes(paths)
+        nodes = list(_prefixes([name.split(separator) for name in _names(tree)]))
     return tuple(dict.fromkeys(tuple(sorted(node)) for node in nodes))
 
 

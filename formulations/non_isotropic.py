@@ -113,7 +113,8 @@ class NonIsotropic(Formulation):
             step = -scipy.linalg.solve(curve, slope, assume_a="pos")
             size = min(1.0, 0.9 / max(np.max(-step / theta), 1e-300))
             now, decrease = objective(theta), -float(slope @ step)
-            if decrease <= 1e-30 * now:
+            if decrease <= 1e-18 * now:  # one more step: the error is squared
+                theta = theta + size * step
                 break
             while (
                 size > 1e-12

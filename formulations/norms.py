@@ -202,6 +202,8 @@ def prox_power(
     For q ≤ k by `prox_norm`. Else by Moreau's identity in the metric of the steps,
     u − step · prox of the dual at u/step: the dual has q* < k*.
     """
+    if q == k == 2:
+        return np.asarray(u / (1 + c * np.asarray(step)))
     if q <= k:
         return prox_norm(u, step, q, lambda N: c * N ** (k - 1))
     step, dual = np.asarray(step, float), dual_exponent(q)

@@ -10,7 +10,8 @@ form up here:
     sums of these over disjoint kernels          all closed forms
     sums over overlapping kernels, others        value and weights
 
-and for prices r(θ) of weights: ‖θ‖_p ≤ 1 (Ivanov), μ‖θ‖_p² (Tikhonov), ⟨a, θ⟩.
+and for prices r(θ) of weights: ‖θ‖_p ≤ 1 (Ivanov), μ‖θ‖_p² (Tikhonov), ⟨a, θ⟩, and
+θᵀPθ ≤ 1 (NonIsotropic).
 
 Guarantee. Equal as functions by exact algebra, and once more compared with values of
 the declaration at random points, to CLOSE; where they differ, nothing is used. The twin
@@ -37,6 +38,7 @@ from .fixed_weights import FixedWeights
 from .group_lasso import GroupLasso
 from .ivanov import Ivanov, Tikhonov
 from .mixed_norm import VSKL, Composite, SquaredMixedNorm
+from .non_isotropic import NonIsotropic
 from .norm_terms import (
     AnyNorm,
     LinearSquares,
@@ -171,13 +173,18 @@ def read(declare: Any, M: int) -> tuple[Form | None, list[Any]]:
     return form_of(expression, x), bounds
 
 
-def _bound(constraint: Any, x: Any) -> tuple[Form | None, float]:
-    """form(x) ≤ number, of a constraint; None where it is another one."""
+def _bound(constraint: Any, x: Any) -> tuple[Form | Array | None, float]:
+    """form(x) ≤ number, of a constraint; P for xᵀPx; None where it is another one."""
     left, right = (*constraint.args, None)[:2]
     if right is None or not right.is_constant() or right.size > 1:
         return None, INF
-    known = type(constraint).__name__ == "Inequality" and left.size == 1
-    return (form_of(left, x) if known else None), float(right.value)
+    if type(constraint).__name__ != "Inequality" or left.size > 1:
+        return None, INF
+    form, limit = form_of(left, x), float(right.value)
+    quadratic = type(left).__name__ == "QuadForm" and left.args[0] is x
+    if form is None and quadratic and left.args[1].is_constant():
+        return np.asarray(left.args[1].value, float), limit
+    return form, limit
 
 
 def from_penalty(declare: Any, M: int) -> Twin | None:
@@ -208,6 +215,8 @@ def from_price(declare: Any, M: int) -> Twin | None:
         return _tikhonov(form, M)
     if len(bounds) == 1 and not np.any(form.a) and not form.atoms:
         limited, limit = bounds[0]
+        if isinstance(limited, np.ndarray):
+            return _ellipsoid(limited, limit)
         return _ivanov(limited, limit, M)
     return None
 
@@ -239,6 +248,14 @@ def _ivanov(form: Form | None, bound: float, M: int) -> Twin | None:
     p = _plain_norm(form.atoms[0], M)
     known = p is not None and form.atoms[0].c == bound
     return Twin(Ivanov(p), form.exact) if known else None  # type: ignore[arg-type]
+
+
+def _ellipsoid(P: Array, bound: float) -> Twin | None:
+    """θᵀPθ ≤ bound; the inverse of P is rounded."""
+    try:
+        return Twin(NonIsotropic(bound * np.linalg.inv(P)), False)
+    except (ValueError, np.linalg.LinAlgError):  # not positive definite
+        return None
 
 
 def _plain_norm(atom: Atom, M: int) -> float | None:

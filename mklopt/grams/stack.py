@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..util.checks import byte_count
-from ..util.counted import counted
+from .counted import counted
 from .disk import DiskStore
 from .disk_format import Path
 from .disk_writer import Matrices, Parts, write_kernels
@@ -381,7 +381,7 @@ class GramStack(StackProducts, StackNorms, StackSums, StackFeatures):
     def dense(self) -> Array:
         """All kernels as an (M, n, n) array, read-only, that counts what is read of it.
 
-        Each NumPy operation on it counts as passes (util/counted.py); a plain array
+        Each NumPy operation on it counts as passes (counted.py); a plain array
         np.asarray(K) does not. In full storage of float64 it is the memory of the
         stack itself, otherwise a copy.
         """

@@ -65,12 +65,16 @@ def limits(f: Formulation, M: int, degree: float | None) -> dict[str, str]:
     if degree is None:
         found["u → 0"] = f"Ω(u) − Ω(0) is of degree {_degree(f, u / t)}"
         found["u → ∞"] = f"Ω(u) − Ω(0) is of degree {_degree(f, u * t)}"
-    for name, value in f.get_params().items() if isinstance(f, Declared) else ():
+    return found | (dict(_at_zero(f, M)) if isinstance(f, Declared) else {})
+
+
+def _at_zero(f: Declared, M: int) -> Iterator[tuple[str, str]]:
+    """What a declaration is where one of its numbers is 0."""
+    for name, value in f.get_params().items():
         if type(value) in (int, float) and value > 0:
             twin = f.with_(**{name: 0.0}).twin(M)
             if twin is not None:
-                found[f"{name} = 0"] = twin.words
-    return found
+                yield f"{name} = 0", twin.words
 
 
 def _degree(formulation: Formulation, u: Array) -> str:

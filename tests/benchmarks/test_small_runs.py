@@ -25,7 +25,7 @@ from benchmarks import (
     streaming,
     wrappers,
 )
-from mklopt import GramStack, Problem, certify, data
+from mklopt import GramStack, Problem, certify, data, formulation
 from mklopt.formulations import FixedWeights, GroupLasso, LpNorm
 from mklopt.kernels import by_rows
 from mklopt.util import style
@@ -198,7 +198,11 @@ def test_slow_operators_are_named(monkeypatch, capsys):
     monkeypatch.setattr(
         operators, "measured", lambda f, M: [25.0 if f == GroupLasso() else 1.0] * 5
     )
-    out = run(operators, monkeypatch, capsys, "--kernels", "7")
+    again = {"GroupLasso": (GroupLasso(), formulation(GroupLasso().penalty))}
+    monkeypatch.setattr(operators, "twin_cases", lambda M: again)
+    small = ("--kernels", "7", "--samples", "30", "--twins", "4")
+    out = run(operators, monkeypatch, capsys, *small)
+    assert "slower than their twins" in out and "GroupLasso" in out
     assert "M = 7" in out and "FAIL  formulations above 20 ms: slow" in out
 
 

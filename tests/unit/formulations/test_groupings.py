@@ -1,5 +1,7 @@
 """Groups, trees and graphs from names of kernels."""
 
+from typing import Any
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import mklopt
 from mklopt.formulations import graph_edges, groups_by, tree_groups
 
+WRONG: Any = 3
 NAMES = ["image/colour/red", "image/colour/blue", "image/edges", "text"]
 
 
@@ -36,9 +39,9 @@ def test_edges_are_pairs_of_kernels():
     "wrong, words",
     [
         (lambda: groups_by(NAMES, {"a": ["txt"]}), "did you mean 'text'"),
-        (lambda: groups_by(NAMES, 3), "give a text, a function or a dictionary"),
+        (lambda: groups_by(NAMES, WRONG), "give a text, a function or a dictionary"),
         (lambda: groups_by("text", "/"), "names of kernels"),
-        (lambda: groups_by([1], "/"), "is no text"),
+        (lambda: groups_by([WRONG], "/"), "is no text"),
         (lambda: graph_edges(["ab"], NAMES), "pairs of names"),
         (
             lambda: graph_edges([("a", "b")], ["a", "a"]),

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from mklopt import Problem, formulation, reference, solve, variational
-from mklopt.formulations import GroupLasso, Tikhonov, formulations, recognized, stripped
+from mklopt.formulations import (
+    GroupLasso,
+    NonIsotropic,
+    Tikhonov,
+    formulations,
+    recognized,
+    stripped,
+)
 from mklopt.formulations.derive.epigraph import Epigraph
 from mklopt.judge.closed_forms import check_closed_forms
 from mklopt.reference.contract_problems import load
@@ -155,6 +162,11 @@ def test_prices_of_kernel_weights_have_twins():
     linear = variational(lambda theta: 0.5 * cp.sum(theta)).bound(M)
     assert linear.exact and linear.orthant == (0.5, 0.0)
     assert variational(lambda t: (cp.sum(t), [t <= 1])).twin(M) is None
+    P = np.eye(M) - 0.1
+    inside = variational(lambda t: (cp.Constant(0.0), [cp.quad_form(t, P) <= 2]))
+    known = NonIsotropic(2 * np.linalg.inv(P))
+    assert inside.bound(M).closed("conjugate") and not inside.bound(M).exact
+    assert inside.conjugate(u) == pytest.approx(known.conjugate(u))
 
 
 @formulation
