@@ -53,9 +53,10 @@ class FitsProblem:
 
 
 FORMS: list[Any] = [pair, alone, walks, Fits(), Fits, FitsProblem()]
+NAMES = ["pair", "alone", "walks", "object", "class", "object of a problem"]
 
 
-@pytest.mark.parametrize("given", FORMS, ids=repr)
+@pytest.mark.parametrize("given", FORMS, ids=NAMES)
 def test_every_form_is_solved_and_certified(given):
     result = mklopt.solve(PROBLEM, given, tol=1e-6)
     assert result.converged and result.relative_gap < 1e-6
