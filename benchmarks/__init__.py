@@ -17,6 +17,7 @@ papers/<key>/studies.py.
     multiclass    the multi-class hinge on mfeat for many p and C
     million       up to a million kernels, computed on the fly
     features      MKL on low-rank features: Covertype, LIBLINEAR, growth in n
+    exact         bounds for exact kernels from a low-rank solution
     many_samples  60,000 samples with exact kernels, no n × n matrix
     disk          kernels in a file, against the speed of the disk
     cluster       kernels on the workers of a Dask cluster

@@ -129,7 +129,7 @@ def callable_with_a_problem(given: Any) -> Any:
         return given
     if hasattr(given, "fit"):
         return _fitting(given() if isinstance(given, type) else given)
-    if not callable(given):
+    if not callable(given) or isinstance(given, type):
         raise ValueError(
             f"{given!r:.40} is no solver; give a generator function of iterates, a "
             "function problem → (weights, dual) or → weights, an object with fit, its "

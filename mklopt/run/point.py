@@ -24,7 +24,10 @@ from ..formulations.derive.epigraph import DerivationError
 from ..util.arrays import NotFinite
 
 Array = np.ndarray
-NUMERICAL = (NotFinite, ArithmeticError, np.linalg.LinAlgError, DerivationError)
+# Not ZeroDivisionError: that is an error in a program.
+NUMERICAL = (
+    NotFinite, OverflowError, FloatingPointError, np.linalg.LinAlgError, DerivationError
+)  # fmt: skip
 
 
 def certified_again(found: Certificate, tol: float) -> Certificate:

@@ -17,7 +17,7 @@ from mklopt.util import style
 from mklopt.util.tables import plain_table
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = {"flagship", "certificate", "wrappers", "spicy", "epochs", "multiclass",
+NAMES = {"flagship", "certificate", "wrappers", "spicy", "epochs", "exact", "multiclass",
          "streaming", "operators", "estimators", "from_x", "million", "disk",
          "cluster", "digits", "features", "many_samples"}  # fmt: skip
 
@@ -43,7 +43,9 @@ def test_an_unknown_name_gets_one_sentence_with_all_names(given):
 def test_a_name_runs_its_main_with_the_other_arguments(monkeypatch):
     seen = []
     monkeypatch.setattr("benchmarks.epochs.main", lambda: seen.append(sys.argv))
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "epochs", "--samples", "7"])
+    monkeypatch.setattr(
+        sys, "argv", ["benchmarks", "epochs", "exact", "--samples", "7"]
+    )
     command.main()
     assert seen == [["python -m benchmarks epochs", "--samples", "7"]]
 

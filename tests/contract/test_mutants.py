@@ -289,8 +289,9 @@ MUTANTS = [
         {
             "machine": [
                 (
-                    "self._v = self.problem.grams.norms(self.point)",
-                    "self._v = self.problem.grams.norms(self.point) * np.append("
+                    "self._v = self.problem.grams.norms(self.point, products)",
+                    "self._v = self.problem.grams.norms(self.point, products)"
+                    " * np.append("
                     "np.ones(self.problem.grams.M - 1), 0)",
                 )
             ]

@@ -374,6 +374,7 @@ def calls(folder: Path) -> dict[str, tuple[Callable, dict[str, Any]]]:
             dict(grams=K, y=y, loss="hinge", formulation=BlockL1(), C=1.0, bias=True),
         ),
         "certify": (mklopt.certify, dict(problem=given, dual=y, weights=np.ones(2))),
+        "diagnose": (mklopt.diagnose, dict(problem=given, dual=y, weights=np.ones(2))),
         "certify w": (
             mklopt.certify,
             dict(problem=given, dual=y, coefficients=np.ones((2, N))),

@@ -23,7 +23,6 @@ Array = np.ndarray
 Rng = np.random.Generator
 STORAGES = ("packed", "full", "factors", "float32")
 RIDGE = 1e-3  # of the mean diagonal: a kernel rounded to float32 stays p.s.d.
-MANY_SAMPLES = (1000, 1100)  # from so many on, factors stay in feature space
 WITH_BIAS = 0.7  # the share of problems with a bias, where it is left to chance
 # Parameters of Ω and of losses, drawn from these ranges where they are not given.
 RANGES = {
@@ -83,19 +82,6 @@ class Situation:
         omega = formulation(len(draw.factors), rng)
         allowed = draw.bias and loss.bias_allowed
         return Problem(_stack(draw), y, loss, omega, draw.C, bias=allowed)
-
-    def in_feature_space(self) -> Situation:
-        """The same with as many samples, and kernels as factors, as solvers there need.
-
-        A change of the storage is part of the situation, and stays.
-        """
-
-        def change(draw: Draw) -> None:
-            draw.storage = "factors"
-            if self.change is not None:
-                self.change(draw)
-
-        return replace(self, n=MANY_SAMPLES, change=change)
 
     def _drawn(self, rng: Rng) -> Draw:
         n, M = (int(rng.integers(a, b + 1)) for a, b in (self.n, self.M))

@@ -281,22 +281,6 @@ def _takes(traits: Solver, kind: Kind, loss: Loss) -> bool:
                 continue
             if not traits.why_not(problem):
                 return True
-    return _in_feature_space(traits, kind, loss, both)
-
-
-def _in_feature_space(traits: Solver, kind: Kind, loss: Loss, both: list[bool]) -> bool:
-    """Whether it supports this kind and loss with many samples, kernels as factors."""
-    situation = SITUATIONS[0].in_feature_space()
-    for k in range(len(kind.examples(2))):
-        for bias in both:
-            rng = np.random.default_rng(0)
-            make = lambda M, rng, k=k: kind.examples(M)[k]  # noqa: E731
-            try:
-                problem = situation.problem(rng, make, loss, bias)
-            except (ValueError, IndexError):
-                continue
-            if not traits.why_not(problem):
-                return True
     return False
 
 
@@ -385,14 +369,13 @@ class Maker:
     def fresh(
         self, situation: Situation, claim: Claim, rng: Rng, usual: bool = False
     ) -> None:
-        """A fresh problem of this situation; in feature space, if nothing else fits."""
+        """A fresh problem of this situation."""
         found = None
-        for k in range(2 * DRAWS if self.traits is not None else DRAWS):
+        for _ in range(DRAWS):
             make = claim.kind.usual if usual else claim.kind.drawn
             loss = claim.loss if usual else claim.loss_for(rng)
-            drawn = situation if k < DRAWS else situation.in_feature_space()
             try:
-                problem = drawn.problem(rng, make, loss, self.bias)
+                problem = situation.problem(rng, make, loss, self.bias)
             except (ValueError, IndexError):
                 continue
             if self._fits(problem):

@@ -358,7 +358,7 @@ class FeatureNewton:
         system, border, total = self.system(some.numbers, d)
         factor = jittered_cholesky(system, JITTERS)
         if factor is None:
-            raise ArithmeticError("the Newton system is not positive definite")
+            raise FloatingPointError("the Newton system is not positive definite")
         dx = scipy.linalg.cho_solve(factor, folded - x, check_finite=False)
         return dx, -float(border @ dx) / total if self.bias else 0.0
 

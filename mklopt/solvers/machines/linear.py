@@ -150,7 +150,9 @@ class System(NamedTuple):
 def _factorized(A: Array, right: Array) -> Array:
     """A⁻¹ right for an A that is positive definite up to rounding."""
     if not (np.all(np.isfinite(A)) and np.all(np.isfinite(right))):
-        raise ArithmeticError("the Newton system of the augmented Lagrangian overflows")
+        raise FloatingPointError(
+            "the Newton system of the augmented Lagrangian overflows"
+        )
     factor = jittered_cholesky(A, (0.0, *JITTERS))
     if factor is not None:
         return np.asarray(scipy.linalg.cho_solve(factor, right))

@@ -150,7 +150,7 @@ def _ridge(K: Array, dual: Quadratic, bias: bool) -> Solution:
     border = np.ones((len(K), 1)) if bias else None
     found = bordered(K + np.diag(dual.ridge), dual.linear[:, None], border)
     if found is None:
-        raise ArithmeticError("the kernel is too far from positive semi-definite")
+        raise FloatingPointError("the kernel is too far from positive semi-definite")
     alpha = found[:, 0]
     rest = dual.linear - K @ alpha - dual.ridge * alpha
     b = float(np.mean(rest)) if bias else 0.0

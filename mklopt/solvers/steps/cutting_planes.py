@@ -58,7 +58,7 @@ class Cuts:
             self.program.run()
             found = self.program.getSolution().col_value
             if len(found) != self.M + 1 or not np.all(np.isfinite(found)):
-                raise ArithmeticError("HiGHS found no minimum of the cuts")
+                raise FloatingPointError("HiGHS found no minimum of the cuts")
             point = np.maximum(np.array(found[:-1]), 0.0)
             size = norm(point, self.p)
             if self.p == 1 or size <= 1 + OUTSIDE:

@@ -66,7 +66,7 @@ class Model:
         A[np.diag_indices_from(A)] += 1
         self.factor = jittered_cholesky(A, JITTERS) if len(used) else None
         if self.factor is None and len(used):
-            raise ArithmeticError("the Newton system is not positive definite")
+            raise FloatingPointError("the Newton system is not positive definite")
         d = np.where(root > 0, 0.0, -self.first)  # kernels of weight 0 leave
         h = self.slope - self.H @ d if np.any(d) else self.slope
         right = self.root * h[used] - self.first[used] / self.root

@@ -295,7 +295,7 @@ def test_the_command_line(tmp_path):
     found = CliRunner().invoke(main, ["verify", str(bad), "--json"])
     assert found.exit_code == 2 and "hash" in json.loads(found.output)["reason"]
     found = CliRunner().invoke(main, ["verify", str(tmp_path), "--json"])
-    assert found.exit_code == 2 and "is a folder" in found.output
+    assert found.exit_code == 2 and "has no rows.jsonl" in found.output
     missing = call(tmp_path / "none.cert")
     assert missing.exit_code == 2 and "refused: " in missing.output
 

@@ -148,7 +148,7 @@ def test_single_precision_rounds_the_factors():
     assert single.dtype == np.float32 and single.storage == "factors"
     a, b = side_by_side(double), side_by_side(single)
     np.testing.assert_array_equal(a.astype(np.float32), b)
-    with pytest.raises(ValueError, match="dtype = 'float16'; choose one of float64"):
+    with pytest.raises(ValueError, match="dtype = 'float16'; did you mean 'float64'"):
         fitted.grams(dtype="float16")
 
 

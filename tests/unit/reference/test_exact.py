@@ -100,7 +100,7 @@ def test_a_made_up_formulation_gets_everything():
     assert again.relative_gap <= 1e-5
     assert not again.assumptions  # its terms are known, in closed form
     derived_only = problem.with_(formulation=stripped(elastic))
-    hidden = certify(derived_only, found.dual, found.weights)
+    hidden = certify(derived_only, dual=found.dual, weights=found.weights)
     assert "numerically derived operators" in hidden.assumptions[0]
     # By hand: slope 1 + 0.2u, so θ = u/(1 + 0.2u), and θ = ‖w‖/‖α‖_K at the optimum.
     u = np.array([0.5, 1.0, 2.0])

@@ -41,7 +41,7 @@ def temporary():
         REGISTRY.pop(name, None)
 
 
-BEST = solve(problem(), "analytic", tol=1e-9)
+BEST = solve(problem(), "analytic", tol=1e-6)
 ALPHA, THETA = BEST.dual, BEST.certificate.weights
 
 

@@ -101,11 +101,3 @@ def test_the_number_of_classes_varies():
         some: Any = {"losses": ["multinomial"], "grades": ["fresh"], "seed": seed}
         found |= {q.problem.shape[1] for q in plan(right, **some).questions}
     assert found == {2, 3, 4, 5}
-
-
-def test_a_solver_in_feature_space_is_asked_for_many_samples():
-    asks = plan(solvers()["proximal_newton"], seed=0)
-    assert {q.grade for q in asks.questions} == {"fresh"}
-    assert all(q.problem.grams.in_feature_space for q in asks.questions)
-    assert len({q.name for q in asks.questions}) > 15
-    assert {"packed", "small"} <= set(asks.left_out)  # one that is drawn, one graded

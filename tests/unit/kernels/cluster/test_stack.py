@@ -329,7 +329,7 @@ def test_what_cannot_be_spread_is_refused(client, fitted):
     with pytest.raises(ValueError, match="dtype is for low-rank kernels; leave it out"):
         mklopt.ClusterStack(client, factors, dtype="float32")
     low_rank = kernels.nystroem(kernels.gaussians([1.0]), 2).fit(np.eye(3))
-    with pytest.raises(ValueError, match="dtype = 'float16'; choose one of"):
+    with pytest.raises(ValueError, match="dtype = 'float16'; did you mean 'float64'"):
         mklopt.ClusterStack(client, low_rank, dtype="float16")
     with pytest.raises(ValueError, match="kernel 1 is not symmetric"):
         mklopt.ClusterStack(client, [np.eye(2), np.triu(np.ones((2, 2)))])
