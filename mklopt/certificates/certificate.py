@@ -31,7 +31,7 @@ from ..util.rounding import U, interval
 from ..util.threads import with_blas_alone
 from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
 from .feature_space import Folded, feature_point
-from .norms import enough_norms, near_use, norms_near
+from .pricing import enough_norms, near_use, norms_near
 from .products import Combined, Products
 
 Array = np.ndarray

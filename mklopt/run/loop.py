@@ -8,7 +8,7 @@ certified again and returned, with a status that says what happened.
 The certificate needs quad(α) and combine(θ). The stack remembers the last few of these
 by content, so that nothing is computed twice that the solver has just computed. The
 returned point has bounds in exact arithmetic, from products with the kernels in use and
-from the last read of all others (certificates/norms.py).
+from the last read of all others (certificates/pricing.py).
 """
 
 from __future__ import annotations

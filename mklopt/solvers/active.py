@@ -6,7 +6,7 @@ loss that has an inner solver (machines/).
 
 Algorithm. Repeat two steps. (1) Solve the problem restricted to the working set W,
 until its gap is a small part of the gap of the whole problem. (2) Price all kernels
-(certificates/norms.py) with the product K_mα that the certificate needs anyway. The
+(certificates/pricing.py) with the product K_mα that the certificate needs anyway. The
 next W has the kernels in use, and those that would come into use if α were a little
 longer; the number of new ones is limited by the number in use. The first W comes from
 the inner problem with equal weights: the kernels with the largest v = ‖α‖_{K_m}, per
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate
-from ..certificates.norms import LONGER, enough_norms, priced
+from ..certificates.pricing import LONGER, enough_norms, priced
 from ..formulations.base import Groups
 from ..problem import Problem
 from .base import Array, Iterate, Steps, certify_iterate, solver

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...certificates.certificate import Certificate
-from ...certificates.norms import prices, read_where
+from ...certificates.pricing import prices, read_where
 from ...problem import Problem
 from ...util.checks import check_choice
 from ..base import Array, Iterate, Steps

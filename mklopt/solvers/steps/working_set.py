@@ -1,6 +1,6 @@
 """The working set: the problem restricted to it, and how many kernels may enter it.
 
-Kernels are priced in certificates/norms.py. `active` and `spicy` take the norms that it
+Kernels are priced in certificates/pricing.py. `active` and `spicy` take the norms that it
 needs from the products of the certificate.
 """
 

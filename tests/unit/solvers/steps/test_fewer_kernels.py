@@ -57,7 +57,7 @@ def many(monkeypatch):
     """300 kernels are many."""
     monkeypatch.setattr(fewer_kernels, "FEWEST_KERNELS", 20)
     monkeypatch.setattr(fewer_kernels, "MANY", 160)
-    monkeypatch.setattr("mklopt.certificates.norms.MANY", 100)
+    monkeypatch.setattr("mklopt.certificates.pricing.MANY", 100)
     monkeypatch.setattr("mklopt.solvers.steps.working_set.MANY", 100)
     monkeypatch.setattr("mklopt.grams.norms.LARGEST_KEPT", 10_000)
     monkeypatch.setattr("mklopt.grams.norms.IN_A_PART", 4_000)

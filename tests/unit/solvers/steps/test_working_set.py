@@ -7,7 +7,7 @@ import pytest
 
 from mklopt import GramStack, Problem, certify, solve
 from mklopt import formulations as F
-from mklopt.certificates.norms import prices
+from mklopt.certificates.pricing import prices
 from mklopt.formulations import stripped
 from mklopt.formulations.restricted import Restricted
 from mklopt.solvers.steps.working_set import at_most, restricted

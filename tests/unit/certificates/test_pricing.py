@@ -7,7 +7,7 @@ import pytest
 
 import mklopt
 from mklopt.certificates.certificate import certify, certify_again
-from mklopt.certificates.norms import _same, enough_norms, near_use
+from mklopt.certificates.pricing import _same, enough_norms, near_use
 from mklopt.formulations import VSKL, BlockL1, ElasticNet, GroupLasso, LpNorm
 
 

@@ -1,4 +1,4 @@
-"""The norms v_m = ‖α‖_{K_m} of a certificate, from as few kernels as possible.
+"""Pricing of kernels: the norms v_m = ‖α‖_{K_m}, read of as few kernels as possible.
 
 Pricing. At an optimum u = prox_γΩ(u + γv) for every γ > 0, with u_m = ‖w_m‖. So a
 kernel may come into use if the prox is positive at the current point,
