@@ -1,7 +1,7 @@
 """The working set: the problem restricted to it, and how many kernels may enter it.
 
-Kernels are priced in certificates/pricing.py. `active` and `spicy` take the norms that it
-needs from the products of the certificate.
+Kernels are priced in certificates/pricing.py. `active` and `spicy` take the norms that
+it needs from the products of the certificate.
 """
 
 import numpy as np
