@@ -7,8 +7,11 @@ import pytest
 
 import mklopt
 from mklopt import certify_exact, kernels, solve
+from mklopt.certificates.enclosure import exact_point
 from mklopt.formulations import BlockL1, GroupLasso, LpNorm
-from mklopt.tasks.exact_sweep import Cost
+from mklopt.tasks import certify_exact as certify_exact_module
+from mklopt.tasks.exact_sweep import Cost, Sweep
+from mklopt.tasks.exact_values import Images
 from tests.unit.tasks.low_rank_samples import FAMILY, points, solved
 
 NYSTROEM, RANDOM = kernels.nystroem(FAMILY, 25), kernels.random_features(FAMILY, 40)
@@ -153,3 +156,24 @@ def test_wrong_arguments_get_one_clear_sentence():
     fitted, result, _ = solved(NYSTROEM, loss="logistic", formulation=GroupLasso())
     with pytest.raises(ValueError, match="the dual of logistic is not quadratic"):
         certify_exact(fitted, result, passes=1)
+
+
+def test_norms_of_landmark_points_where_all_terms_cancel(monkeypatch):
+    """Two landmarks at a distance of 1e-9: βᵀKβ is rounding, the norm is not 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    X[1] = X[0] + [1e-9, 0.0]
+    way = kernels.nystroem(kernels.gaussians([1.0]), 2, landmarks=[0, 1])
+    fitted = way.fit(X)
+    problem = mklopt.Problem(fitted.grams(), np.sign(X[:, 0]), "hinge", LpNorm(2.0))
+    result = solve(problem)
+    alpha = exact_point(problem, result.dual)
+    sweep = Sweep(fitted.entries, alpha)
+    images = Images(fitted.entries, sweep.run(None, False), sweep.products.spread)
+    beta = 1e8 * np.array([[1.0], [-1.0]])
+    monkeypatch.setattr(type(fitted), "expansion", lambda self, m, w: beta)
+    best = certify_exact_module._Best(fitted, problem, lambda step: None)
+    u = best._landmark_point(result, alpha, images)[2]
+    apart = float(np.sum((X[1] - X[0]) ** 2))
+    exact = 1e8 * np.sqrt(-2 * np.expm1(-apart / 2))
+    assert exact > 0.09 and u[0] >= exact
