@@ -53,7 +53,7 @@ def command(
     import pandas  # noqa: F401  (now, and not after Ctrl-C)
 
     from ..tasks.race import race
-    from ..util.venues import venue_of
+    from ..util.paper_sizes import venue_of
     from .estimates import announce
     from .problems import problem
 

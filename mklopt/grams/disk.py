@@ -22,7 +22,7 @@ import numpy as np
 
 from . import loops
 from .disk_format import BUFFERS, Buffer, Path, ahead, stored_in
-from .kept import Kept
+from .kernel_cache import Kept
 from .storage import REMEMBERED, Triangles
 
 Array = np.ndarray

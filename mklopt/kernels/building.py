@@ -23,7 +23,7 @@ from ..util.compiled import compiled, inlined
 from ..util.exponential import exp
 from ..util.threads import spread
 from .pairwise import fill_pairs
-from .theorem import psd_shift
+from .psd_theorem import psd_shift
 
 if TYPE_CHECKING:
     from .fitted import FittedKernels

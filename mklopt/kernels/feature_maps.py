@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..util.waves import waves
+from ..util.sines import waves
 from .functions import Power
 from .pairwise import fill_pairs
 

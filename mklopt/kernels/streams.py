@@ -2,7 +2,7 @@
 
 The store behind a LazyStack of Gaussians on features and of powers of products. Its
 operations are those of grams/storage.py, for any number of kernels: what is kept is a
-few numbers per kernel, and the triangles of the kernels in use (grams/kept.py).
+few numbers per kernel, and the triangles of the kernels in use (grams/kernel_cache.py).
 
     few kernels, which fit in the memory for kernels in use     from their triangles
     many kernels                                                a sweep (sweeps.py)
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..grams import loops
-from ..grams.kept import Kept
+from ..grams.kernel_cache import Kept
 from ..grams.storage import Triangles
 from ..util.lanes import DOT_CHAIN, WIDTH
 from ..util.rounding import TINY, U, gamma
@@ -33,9 +33,9 @@ from ..util.sweeps import report
 from ..util.threads import spread
 from . import sweeps
 from .normalizations import Block
+from .psd_theorem import psd_shift
 from .sample_rows import SampleRows, sample_rows
 from .sweeps import BLOCK, Area, Direct
-from .theorem import psd_shift
 
 if TYPE_CHECKING:
     from .fitted import Blocks, FittedKernels

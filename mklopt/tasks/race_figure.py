@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..util.checks import check_choice, check_list, check_positive, short, unknown
+from ..util.paper_sizes import venue_of
 from ..util.style import (
     done,
     keep_style,
@@ -29,7 +30,6 @@ from ..util.style import (
     style,
     thin_markers,
 )
-from ..util.venues import venue_of
 from .race_curves import (
     FLOOR,
     median_curve,

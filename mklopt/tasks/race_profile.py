@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..util.paper_sizes import venue_of
 from ..util.style import log_ticks
-from ..util.venues import venue_of
 from .race_curves import names_in, read_traces, runs_of, times_to
 from .race_figure import add_legend, finished, paper_axes, paper_style, solver_looks
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...grams.kept import Kept
+from ...grams.kernel_cache import Kept
 from ...grams.partition import Node, Piece
 from ...grams.storage import REMEMBERED, Triangles
 from .blocks import Blocks, Request, Source, packed, unpacked

@@ -11,7 +11,7 @@ import pytest
 from mklopt import kernels
 from mklopt.kernels import entries as module
 from mklopt.kernels.entries import Entries, Products, chain
-from mklopt.kernels.theorem import EXP
+from mklopt.kernels.psd_theorem import EXP
 from mklopt.util import threads
 
 rng = np.random.default_rng(5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mklopt.util.venues import SMALLEST, VENUES, Venue, venue_of
+from mklopt.util.paper_sizes import SMALLEST, VENUES, Venue, venue_of
 
 
 def test_widths_are_those_of_the_style_files():

@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from mklopt.grams import kept as module
-from mklopt.grams.kept import Kept
+from mklopt.grams import kernel_cache as module
+from mklopt.grams.kernel_cache import Kept
 from mklopt.grams.storage import Triangles
 
 N, M = 9, 12

@@ -11,7 +11,7 @@ import pytest
 
 from mklopt import GramStack, Problem, kernels, solve
 from mklopt.formulations import LpNorm
-from mklopt.kernels.theorem import _normalized, psd_shift
+from mklopt.kernels.psd_theorem import _normalized, psd_shift
 from mklopt.util.rounding import U
 
 mpmath.mp.dps = 60

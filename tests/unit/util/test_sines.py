@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mklopt.util.waves import waves
+from mklopt.util.sines import waves
 
 rng = np.random.default_rng(0)
 
