@@ -227,13 +227,18 @@ LARGE_C = Situation("C from 1000", (8, 12), (2, 3), (3.02, 3.3))
 
 
 def with_other_kernels(problem: Problem, rng: Rng) -> Problem:
-    """All else alike, but samples change their kernels: no answer can be reused."""
-    order, grams = rng.permutation(problem.grams.n), problem.grams
+    """All else alike, diagonals and sizes of entries, too: no answer can be reused.
+
+    K becomes SKS with random signs S: samples are mirrored in feature space.
+    """
+    grams = problem.grams
+    signs = rng.choice([-1.0, 1.0], size=grams.n)
+    signs[:2] = (1.0, -1.0)[: grams.n]
     if grams.factors is not None:
         return problem.with_(grams=GramStack.from_factors(
-            [L[order] for L in grams.factors]
+            [signs[:, None] * L for L in grams.factors]
         ))  # fmt: skip
-    K = grams.dense()[:, order][:, :, order]
+    K = signs[:, None] * np.asarray(grams.dense()) * signs
     kind = {"storage": grams.storage, "dtype": str(grams.dtype)}
     return problem.with_(grams=GramStack(K, **kind))
 

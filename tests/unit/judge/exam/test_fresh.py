@@ -315,3 +315,4 @@ def test_other_kernels_leave_all_else_alike(storage):
     before, after = (np.linalg.eigvalsh(p.grams.combine(theta)) for p in (one, other))
     np.testing.assert_allclose(before, after, rtol=1e-5, atol=1e-5)
     assert not np.allclose(one.grams.combine(theta), other.grams.combine(theta))
+    assert np.array_equal(other.grams.diag(), one.grams.diag())
