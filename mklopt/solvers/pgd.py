@@ -13,14 +13,14 @@ are minima.
 """
 
 from ..problem import Problem
-from .base import Steps, solver
+from .base import Steps, solver, up_to_C
 from .spg import spg
 
 
 @solver(
     "pgd",
     needs={"priced"},
-    accuracy=1e-3,
+    accuracy=up_to_C(1000.0, 1e-2),  # λ is short where the first slope is large
     reference="jain2012",
     guarantee="W falls in every step, up to the tolerance of the SVM solver",
 )

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..certificates.certificate import Certificate
 from ..problem import Problem
-from .base import Array, Iterate, Steps, solver
+from .base import Array, Iterate, Steps, solver, up_to_C
 from .machines.factory import machine_for
 from .machines.machine import Machine
 from .start import first_weights
@@ -34,7 +34,7 @@ PRECISION = 0.002  # of its step, relative to the step
     "simple",
     needs={"simplex"},
     losses={"hinge", "eps_insensitive", "one_class"},
-    accuracy=1e-4,
+    accuracy=up_to_C(1000.0, 1e-4),
     reference="kloft2011",
     guarantee="J falls in every round",
 )

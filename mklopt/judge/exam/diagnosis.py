@@ -80,7 +80,10 @@ def _wrong_weights(case: Case, inner: float) -> Explanation:
         )
         return Explanation("gradient sign", words)
     way = (first - here) / max(first - last, 1e-300)
-    if SAME_VALUE < way < 1 + SAME_VALUE and _ahead(equal, theta, right):
+    moved = (
+        case.answer.ended != "stagnated"
+    )  # a run that stood still did not stop early
+    if moved and SAME_VALUE < way < 1 + SAME_VALUE and _ahead(equal, theta, right):
         words = (
             f"stopped early: {solves}, and they have made {way:.0%} of the way from "
             "equal weights to the optimum, by value; this is consistent and not proved"

@@ -168,11 +168,13 @@ def _neighbours(own: Any, case: Case) -> Iterator[tuple[Formulation, str]]:
     p, q = (float(getattr(own, name, math.nan)) for name in "pq")
     as_block_norm = "p was taken for the exponent of the block norm"
     if 1 <= p < INF:
+        seen = _visible_exponent(case)
         exponents = {
             "q = 2p/(p+1) was taken for the exponent of the weights": block_exponent(p),
             as_block_norm: p / (2 - p) if p < 2 else math.nan,
             "the dual exponent was taken": p / (p - 1) if p > 1 else INF,
-            "the weights follow another p": _visible_exponent(case),
+            "the weights follow another p": seen,
+            "the weights follow p rounded to one decimal": round(seen, 1),
         }
         for hint, x in exponents.items():
             if x >= 1:
