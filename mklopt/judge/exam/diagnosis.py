@@ -72,7 +72,8 @@ def _wrong_weights(case: Case, inner: float) -> Explanation:
     right, theta = case.best_weights, case.weights
     equal = case.problem.formulation.weights(np.ones(len(theta)))
     first, here, last = (case.svm_value(x) for x in (equal, theta, right))
-    if here > first * (1 + SAME_VALUE):
+    moved = case.answer.ended != "stagnated"  # it stood still: it was not on its way
+    if moved and here > first * (1 + SAME_VALUE):
         words = (
             f"gradient sign: {solves}, and they are worse than equal weights (J = "
             f"{here:.4g}, equal {first:.4g}, optimal {last:.4g}), as after steps along "
@@ -80,9 +81,6 @@ def _wrong_weights(case: Case, inner: float) -> Explanation:
         )
         return Explanation("gradient sign", words)
     way = (first - here) / max(first - last, 1e-300)
-    moved = (
-        case.answer.ended != "stagnated"
-    )  # a run that stood still did not stop early
     if moved and SAME_VALUE < way < 1 + SAME_VALUE and _ahead(equal, theta, right):
         words = (
             f"stopped early: {solves}, and they have made {way:.0%} of the way from "
