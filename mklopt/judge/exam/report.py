@@ -149,7 +149,7 @@ class SolverReport:
         from rich.console import Console
 
         text = io.StringIO()
-        self.show(Console(file=text, width=140))
+        self.show(Console(file=text, width=100))
         return text.getvalue().rstrip()
 
     def show(self, console: Any) -> None:

@@ -91,7 +91,7 @@ def test_repeats_and_venues_are_options(mine, tmp_path):
     assert wrong.exit_code == 2 and "did you mean 'neurips'" in wrong.output
 
 
-SLOW = ["--data", "twonorm:n=150", "--kernels", "gaussian(1) on single,linear"]
+SLOW = ["--data", "twonorm:n=500", "--kernels", "gaussian(1) on single,linear"]
 SLOW += ["--solvers", "analytic,silp", "--tol", "1e-12", "--time-limit", "60"]
 
 
@@ -99,8 +99,9 @@ def test_ctrl_c_ends_a_race_and_what_is_done_is_saved(tmp_path):
     """Within two seconds of processor time; other programs may have the processor."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "mklopt", "race", *SLOW, "--out", str(out)]
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
     how = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    job = subprocess.Popen(command, **how)  # type: ignore[call-overload]
+    job = subprocess.Popen(command, preexec_fn=heard, **how)  # type: ignore[call-overload]
     assert job.stderr is not None
     for line in job.stderr:  # a line a second, where there is no terminal
         if line.startswith("run 2 of 2, silp"):
