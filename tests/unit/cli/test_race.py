@@ -91,7 +91,7 @@ def test_repeats_and_venues_are_options(mine, tmp_path):
     assert wrong.exit_code == 2 and "did you mean 'neurips'" in wrong.output
 
 
-SLOW = ["--data", "twonorm:n=500", "--kernels", "gaussian(1) on single,linear"]
+SLOW = ["--data", "twonorm:n=900", "--kernels", "gaussian(1) on single,linear"]
 SLOW += ["--solvers", "analytic,silp", "--tol", "1e-12", "--time-limit", "60"]
 
 
