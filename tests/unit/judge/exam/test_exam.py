@@ -90,6 +90,7 @@ def test_our_solvers_pass(name):
 
 # Their steps are as long as the largest kernel allows: 1e8 between the kernels' sizes.
 SHORT_STEPS = {name: ["sizes 0.01 to 100"] for name in ("ista", "simple", "ufo")}
+SHORT_STEPS["simple"] = ["sizes 0.01 to 100", "kernels of other sizes"]
 # Its λ stays at 1/‖∇W‖∞ of the first weights, which falls with C.
 SHORT_STEPS["pgd"] = ["C from 1000", "C near 1e5"]
 
