@@ -36,6 +36,7 @@ _HOME = {  # public names, and the module that each lives in
     "loss": "formulations",
     "one_vs_rest": "tasks.one_vs_rest",
     "path": "tasks.path",
+    "prove_used": "tasks.prove_used",
     "race": "tasks.race",
     "solve": "run.loop",
     "solver": "solvers",

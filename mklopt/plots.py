@@ -89,7 +89,13 @@ def style(venue: str | None = None, more: Any = None) -> Any:
 
 
 @styled
-def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) -> Any:
+def weights(
+    given: Any,
+    names: Sequence[str] | None = None,
+    path: Where = None,
+    *,
+    intervals: bool = False,
+) -> Any:
     """Kernel weights as bars, largest first; classes of one against the rest together.
 
     Parameters
@@ -97,6 +103,9 @@ def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) 
     given : Result, fitted estimator, or array of shape (M,) or (classes, M)
     names : list of str, optional
         The names of the kernels; an estimator brings its own.
+    intervals : bool
+        Whether to draw, for a Result, the intervals that contain the weights of every
+        minimizer (`result.intervals()`).
     path : str or path, optional
         Where to write the figure; PNG and PDF where it has no ending.
 
@@ -112,6 +121,8 @@ def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) 
         at = np.arange(len(order)) + (k - (len(theta) - 1) / 2) * height
         label = f"class {k}" if len(theta) > 1 else None
         axis.barh(at, row[order], height, color=COLOURS[k % len(COLOURS)], label=label)
+    if intervals:
+        _whiskers(axis, given, order)
     axis.set_yticks(np.arange(len(order)), [names[m] for m in order], fontsize=8)
     axis.invert_yaxis()
     axis.grid(False, axis="y")
@@ -122,6 +133,21 @@ def weights(given: Any, names: Sequence[str] | None = None, path: Where = None) 
     if len(theta) > 1:
         axis.legend(frameon=False, fontsize=8)
     return _done(figure, path)
+
+
+def _whiskers(axis: Any, given: Any, order: Array) -> None:
+    """The proved intervals of weights; an arrow where nothing bounds them."""
+    if not hasattr(given, "intervals"):
+        raise ValueError(f"intervals are those of a Result, not of {short(given)}")
+    low, high = (end[order] for end in given.intervals().weights)
+    known, at = np.isfinite(high), np.arange(len(order))
+    middle = 0.5 * (low + high)[known]
+    spread = {"xerr": 0.5 * (high - low)[known], "capsize": 2.5, "elinewidth": 1}
+    axis.errorbar(middle, at[known], fmt="none", ecolor="black", **spread)
+    edge = axis.get_xlim()[1]
+    axis.plot(np.full(np.sum(~known), edge), at[~known], ">", color="black", ms=4)
+    if not np.all(known):
+        axis.set_xlim(right=edge * 1.03)
 
 
 @styled

@@ -100,6 +100,18 @@ def enclose(
     return _enclosed(lower, upper, alpha, shrink, stretch)
 
 
+def point_bounds(certificate: Certificate) -> tuple[PointBounds, PointBounds]:
+    """The bounds at the exactly feasible α, and at the primal point: a pass for each.
+
+    They are the same for a point of kernel weights.
+    """
+    problem, B = certificate.problem, certificate.coefficients
+    dual = _bounds(certificate, certificate.enclosure.alpha, None)
+    if certificate.features is not None or B is None:
+        return dual, dual
+    return dual, products_of(problem, B, certificate.shift)
+
+
 def _bounds(
     certificate: Certificate, alpha: Array, known: PointBounds | Folded | None
 ) -> PointBounds:

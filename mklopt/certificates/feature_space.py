@@ -11,17 +11,19 @@ F has the factors side by side; k = 1024 + n/1024, because sums over samples are
 fixed blocks (grams/factor_loops.py). With γ_n and f = Σθ_mL_m(L_mᵀα) the bounds would
 be useless for half a million samples.
 
-Guarantee. `above` and the errors of `predictions` are bounds in exact arithmetic.
+Guarantee. `above`, `below` and the errors of `predictions` are bounds in exact
+arithmetic.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..problem import Problem
-from ..util.rounding import TINY, U, gamma, length_above
+from ..util.rounding import TINY, U, gamma, length_above, length_below
 
 Array = np.ndarray
 MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
@@ -72,6 +74,7 @@ class FeatureBounds:
         if not np.all(used):  # is it 0, or did all products underflow?
             used = np.any(self.panel.fold(1.0 * (columns != 0), sizes=True), axis=1)
         self.above = self._lengths(np.abs(h) + error, used)
+        self.below = self._least(np.maximum(np.abs(h) - error, 0.0))
         grams.count_reads(2)
 
     def _lengths(self, above: Array, where: Array) -> Array:
@@ -81,6 +84,17 @@ class FeatureBounds:
         for m in np.unique(owner[where]):
             found[m] = length_above(above[ends[m] : ends[m + 1]]) * (1 + 4 * U)
         return found
+
+    def _least(self, below: Array) -> Array:
+        """Lower bounds of the norm of each kernel's part."""
+        ends = np.cumsum([0, *np.bincount(self.grams.owner, minlength=self.grams.M)])
+        parts = (below[a:b] for a, b in pairwise(ends))
+        return np.array([length_below(part) for part in parts]) * (1 - 4 * U)
+
+    @property
+    def norms_below(self) -> Array:
+        """Lower bounds of u_m = ‖w_m‖."""
+        return self._least(np.abs(self.w))
 
     def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
         """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""

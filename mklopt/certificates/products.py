@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..grams.stack import GramStack
-from ..util.rounding import TINY, U, gamma, length_above
+from ..util.rounding import TINY, U, gamma, length_above, length_below
 
 Array = np.ndarray
 ERROR_MARGIN = 1 + 1e-6  # for the rounding of the error bounds themselves
@@ -70,6 +70,8 @@ class Products:
         The norms in plain float64, of the kernels in use.
     above : array (M,)
         Upper bounds of the norms.
+    below : array
+        Lower bounds of the norms, of the kernels in use.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Products:
         self.own, self.shape = own, A.shape[1:] if own else A.shape
         k = int(np.prod(self.shape[1:], dtype=int))
         plain, above, sums = np.empty(grams.M), np.empty(grams.M), None
+        below = np.empty(grams.M)
         for part, stack in grams.parts(k):
             B = A[part] if own else A
             images = stack.matvec(B) if KA is None else KA[part]
@@ -99,11 +102,12 @@ class Products:
                 plain[part] = stack.norms(B, images)
             delta = shift if stack is grams else shift[part]
             one = _Part(stack, B, images, delta, own)
-            above[part] = one.above
+            above[part], below[part] = one.above, one.below
             sums = _added(sums, one.sums(theta[part], grams.M))
         assert sums is not None
         self.sums, self.plain, self._above = sums, plain, above
         self.above = self._among(rest, above)
+        self.below = below
 
     @property
     def f(self) -> Array:
@@ -123,6 +127,11 @@ class Products:
         u = block_norms(theta, self._above)
         u = u if self.kernels is None else self._among(np.zeros(self.total), u)
         return f, error * ERROR_MARGIN + 4 * U * np.abs(f), u
+
+    @property
+    def norms_below(self) -> Array:
+        """Lower bounds of u_m = ‖w_m‖, of the kernels in use."""
+        return np.asarray(self.theta * self.below * (1 - 4 * U))
 
     def _among(self, rest: Array | None, own: Array) -> Array:
         """A number for every kernel: `rest` for those that were left out."""
@@ -166,14 +175,15 @@ class _Part:
         chain = grams.chain(terms)
         self.spread = gamma(chain) * sums * ERROR_MARGIN + chain * TINY
         factored = grams.storage == "factors"
-        norms = self._norms_from_factors() if factored else self._norms(size, sums)
+        norms, below = self._lengths() if factored else self._norms(size, sums)
         shift = shift * (np.sum(size**2, axis=(1, 2)) + TINY) * ERROR_MARGIN
         norms = np.hypot(norms, np.sqrt(shift)) * (1 + 8 * U) + TINY
         used = np.any(size, axis=(1, 2))  # nothing is lost where A = 0
         self.above = np.where(used, norms, 0.0)
+        self.below = np.where(used, below, 0.0)  # without δ
 
-    def _norms(self, size: Array, sums: Array) -> Array:
-        """Upper bounds of √⟨A, K A⟩ from K A: its error, and that of the product."""
+    def _norms(self, size: Array, sums: Array) -> tuple[Array, Array]:
+        """Bounds of √⟨A, K A⟩ from K A: its error, and that of the product."""
         M, terms = self.grams.M, self.grams.n * size.shape[2]
         KA, absolute = self.KA.reshape(M, -1), self.size.reshape(M, -1)
         error = np.sum(self.spread * sums, axis=1)
@@ -184,17 +194,21 @@ class _Part:
             second = np.sum(absolute * size.reshape(M, -1), axis=1)
         error += gamma(terms + 2) * second
         error += TINY * (np.sum(size, axis=(1, 2)) + 4)
-        return np.sqrt(np.maximum(quad + error * ERROR_MARGIN, 0.0)) * (1 + 4 * U)
+        above = np.sqrt(np.maximum(quad + error * ERROR_MARGIN, 0.0)) * (1 + 4 * U)
+        below = np.sqrt(np.maximum(quad - error * ERROR_MARGIN, 0.0)) * (1 - 4 * U)
+        return above, below
 
-    def _norms_from_factors(self) -> Array:
-        """Upper bounds of ‖LᵀA‖: nothing cancels, so they are tight where it is 0."""
+    def _lengths(self) -> tuple[Array, Array]:
+        """Bounds of ‖LᵀA‖: nothing cancels, so they are tight where it is 0."""
         assert self.grams.factors is not None
-        above = []
+        above, below = [], []
         for m, L in enumerate(self.grams.factors):
             A = self.columns[m if len(self.columns) > 1 else 0]
             error = gamma(len(L) + 2) * (np.abs(L).T @ np.abs(A)) * ERROR_MARGIN
-            above.append(length_above(np.abs(L.T @ A) + (error + 2 * TINY)))
-        return np.array(above) * (1 + 4 * U)
+            h, error = np.abs(L.T @ A), error + 2 * TINY
+            above.append(length_above(h + error))
+            below.append(length_below(np.maximum(h - error, 0.0)))
+        return np.array(above) * (1 + 4 * U), np.array(below) * (1 - 4 * U)
 
     def sums(self, theta: Array, M: int) -> Sums:
         """What these kernels add to f and to its error; M is the number of all."""

@@ -22,6 +22,7 @@ MAX_ROWS = 15  # kernels in the table
 @click.option("--time-limit", type=float, help="Seconds.  [default: no limit]")
 @click.option("--seed", default=0, help="Of samples and stochastic solvers.")
 @click.option("--checkpoint", help="Go on from this file after a kill or Ctrl-C.")
+@click.option("--intervals", is_flag=True, help="Say what is proved of weights.")
 @click.option("--save", help="Write the result to this file.")
 @click.option("--certificate", help="Write a file that `mklopt verify` checks.")
 @AS_JSON
@@ -33,6 +34,7 @@ def command(
     time_limit: float | None,
     seed: int,
     checkpoint: str | None,
+    intervals: bool,
     save: str | None,
     certificate: str | None,
     **words: Any,
@@ -66,15 +68,18 @@ def command(
         if certificate:
             result.save_certificate(certificate)
     if as_json:
-        echo_json(described(result, found.names))
+        echo_json(described(result, found.names, intervals))
     else:
-        _show(result, found.names)
+        _show(result, found.names, intervals)
     raise SystemExit(0 if result.converged else 1)
 
 
-def described(result: Any, names: Sequence[str]) -> dict[str, Any]:
+def described(
+    result: Any, names: Sequence[str], intervals: bool = False
+) -> dict[str, Any]:
     """A result as plain values, for other programs."""
     certificate = result.certificate
+    proved = {"intervals": _proved(result, names)} if intervals else {}
     return {
         "problem": repr(result.problem),
         "solver": result.solver,
@@ -89,10 +94,23 @@ def described(result: Any, names: Sequence[str]) -> dict[str, Any]:
         "point": result.point,
         "hint": result.hint,
         "weights": dict(zip(names, result.weights.tolist())),
+        **proved,
     }
 
 
-def _show(result: Any, names: Sequence[str]) -> None:
+def _proved(result: Any, names: Sequence[str]) -> dict[str, Any]:
+    """What is proved of every minimizer, kernel by kernel; None: not bounded."""
+    facts = result.intervals()
+    ends = np.column_stack([*facts.norms, *facts.weights])
+    rows = [[x if np.isfinite(x) else None for x in row] for row in ends.tolist()]
+    words = np.select([facts.used, facts.unused], ["used", "unused"], "")
+    return {
+        name: {"proved": str(word), "norm": row[:2], "weight": row[2:]}
+        for name, word, row in zip(names, words, rows)
+    }
+
+
+def _show(result: Any, names: Sequence[str], intervals: bool) -> None:
     from rich.console import Console
 
     from ..util.tables import plain_table
@@ -102,9 +120,14 @@ def _show(result: Any, names: Sequence[str]) -> None:
     used = int(np.sum(theta > 0))
     whose = "" if result.point == "weights" else " (weights near the certified point)"
     console.print(f"{used} of {len(theta)} kernels in use{whose}")
-    table = plain_table("", ["kernel"], ["weight"])
+    table = plain_table(
+        "", ["kernel"], ["weight", *["at least", "at most"] * intervals]
+    )
     for m in np.argsort(-theta, kind="stable")[: min(MAX_ROWS, used)]:
-        table.add_row(names[m], f"{theta[m]:.6g}")
+        ends = [f"{end[m]:.6g}" for end in result.intervals().weights] * intervals
+        table.add_row(names[m], f"{theta[m]:.6g}", *ends)
     console.print(table)
     if used > MAX_ROWS:
         console.print(f"{used - MAX_ROWS} more kernels in use; --json prints all")
+    if intervals:
+        console.print(str(result.intervals()), markup=False)

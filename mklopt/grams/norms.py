@@ -110,7 +110,7 @@ class StackNorms:
         if not self.bounds_norms or np.all(whole._reads.last[index] < 0):
             nothing = np.full(self.M, np.inf)
             return nothing, nothing, np.zeros(self.M, bool)
-        sizes = self._store.root_sizes[self._index]
+        sizes = self.root_sizes()
         with np.errstate(over="ignore"):
             sizes = np.sqrt(sizes**2 + self.shift) * (1 + 8 * U)
         reads = whole._reads
@@ -118,6 +118,12 @@ class StackNorms:
             last=reads.last[index], plain=reads.plain[index], bound=reads.bound[index]
         )
         return part.above(A, sizes)
+
+    def root_sizes(self: Any) -> Array:
+        """(M,): upper bounds of √λ_max(K_m), from ‖K_m‖_F, or from the trace."""
+        if getattr(self._store, "sized", False):
+            return np.asarray(self._store.root_sizes[self._index])
+        return np.sqrt(self._traces) * (1 + 4 * U)
 
     @property
     def bounds_norms(self) -> bool:

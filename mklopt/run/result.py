@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify
+from ..certificates.minimizer import Interval, MinimizerFacts, minimizer_facts
 from ..certificates.portable import save_certificate
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive
@@ -220,6 +221,78 @@ class Result:
                 "features of all kernels"
             )
         return (F @ w).reshape(len(F), *self.problem.shape[1:]) + self.bias
+
+    def intervals(self) -> MinimizerFacts:
+        """What the certified gap proves of every minimizer; computed once.
+
+        Returns
+        -------
+        MinimizerFacts
+            Intervals of ‖w_m*‖, θ_m*, predictions and α_i*, and which kernels are used.
+
+        Examples
+        --------
+        >>> print(result.intervals())  # doctest: +SKIP
+        """
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> MinimizerFacts:
+        return minimizer_facts(self.certificate)
+
+    def proves(
+        self, *, support: Any = None, used: Any = None, unused: Any = None
+    ) -> bool:
+        """Whether the certified gap proves which kernels every minimizer uses.
+
+        `mklopt.prove_used` proves more, by solving the problem without a kernel.
+
+        Parameters
+        ----------
+        support : sequence of int, optional
+            Exactly these kernels are used.
+        used, unused : sequence of int, optional
+            These kernels have ‖w_m*‖ > 0, or w_m* = 0.
+
+        Returns
+        -------
+        bool
+            False does not mean that the claim is wrong.
+        """
+        facts, M = self.intervals(), self.problem.grams.M
+        if support is not None:
+            used, rest = support, np.ones(M, bool)
+            rest[np.asarray(support, int)] = False
+            unused = np.flatnonzero(rest)
+        pairs = ((used, facts.used), (unused, facts.unused))
+        said = [found[np.asarray(m, int)] for m, found in pairs if m is not None]
+        if not said:
+            raise ValueError("proves takes support=, used= or unused=: kernel numbers")
+        return bool(all(np.all(part) for part in said))
+
+    def prediction_intervals(
+        self, test_stack: Any, diagonals: Any, X_new: Any = None
+    ) -> Interval:
+        """Intervals that contain the predictions of every minimizer at new points.
+
+        Parameters
+        ----------
+        test_stack, X_new
+            As for `decision`.
+        diagonals : array (M, n_test)
+            k_m(x, x) of every kernel at every test point; normalized as the kernels.
+
+        Returns
+        -------
+        Interval
+            Its arrays are `lower` and `upper`; infinite where the gap proves nothing.
+        """
+        f = self.decision(test_stack, X_new) - self.bias
+        shape = f"an array ({self.problem.grams.M}, {len(f)})"
+        found = real_array(diagonals, "diagonals", shape)
+        if found.shape != (self.problem.grams.M, len(f)):
+            raise ValueError(f"diagonals has shape {found.shape}; expected {shape}")
+        return self.intervals().predictions_at(f, found)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the result to one NumPy archive without pickles.

@@ -46,3 +46,9 @@ def length_above(x: np.ndarray) -> float:
     if top == 0 or not np.isfinite(top):
         return top
     return top * float(np.linalg.norm(x / top)) * (1 + gamma(x.size + 8)) + TINY
+
+
+def length_below(x: np.ndarray) -> float:
+    """A lower bound of ‖x‖."""
+    above = length_above(x)
+    return max(above * (1 - 4 * gamma(x.size + 8)) - 2 * TINY, 0.0)

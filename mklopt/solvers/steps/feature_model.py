@@ -52,10 +52,15 @@ class Model:
         self, formulation: Formulation, owner: Array, H: Array, w: Array, h: Array
     ):
         self.formulation, self.owner, self.H = formulation, owner, H
-        self.first, self.slope, self.problem = w, h, self
+        self.first, self.slope = w, h
         self.M, self.solves = int(owner[-1]) + 1, 0
         self.start = formulation.value(self.lengths(w))
         self.gap = ROUNDING * self.start
+
+    @property
+    def problem(self) -> Model:
+        """The model; kept as an attribute, its memory would wait for the collector."""
+        return self
 
     def solve(self, theta: Array, K: Any = None) -> Array:
         """d at θ, with g = h − Hd and v_m = ‖g_m‖."""

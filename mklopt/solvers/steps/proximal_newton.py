@@ -30,7 +30,7 @@ from ...formulations.base import Formulation
 from ..machines.feature_newton import FeatureNewton, Samples
 from .feature_model import Array, Model, minimum, penalty_gap
 
-MODEL_GAP = 0.1  # of the model, relative to its decrease
+MODEL_GAP = 1.0  # of the model, relative to its decrease; less saves no Newton step
 FLAT = 1e-12  # added to the model, relative to its mean curvature
 SOLVED = 0.1  # error² of a proximal step relative to its length²
 SPARSE = LpNorm(1.0)

@@ -1,0 +1,534 @@
+"""What a certificate proves of every minimizer: norms, weights, predictions, samples.
+
+A gap G = upper − lower bounds f*. Where the problem is strongly convex, it also bounds
+the minimizer. With the certified points ŵ, b̂ and α̂:
+
+    primal ball    Ω = (c/2)‖u‖_p² + aΣu, 1 < p ≤ 2:     ‖ŵ − w*‖_{2,p} ≤ √(2G/(c(p−1)))
+    dual ball      ∂V has Lipschitz constant L:         Σ ‖α̂_i − α_i*‖²/C_i ≤ 2LG
+    predictions    C_i V is (1/r_i)-strongly convex:    |f̂_i − f_i*| ≤ √(2Gr_i)
+
+(½‖·‖²_{2,p} is (p − 1)-strongly convex in its own norm; C V*(−α/C) is
+(1/(LC))-strongly concave in the dual value.) From these follow, by the optimality
+conditions u* ∈ ∂Ω*(v*), α_i* ∈ −C_i ∂V(f_i*) and v_m* = ‖α*‖_{K_m}:
+
+    norms          |‖ŵ_m‖ − ‖w_m*‖| ≤ the radius of the primal ball
+    v*             |v̂_m − v_m*| ≤ √λ_max(K_m) ‖α̂ − α*‖; with a bias Σ(α̂ − α*) = 0, so
+                   that λ_max of the centred kernel is enough
+    unused         v_m* < a, where Ω has a linear price a of each kernel; or v_m* below
+                   another one of the same group, where Ω sums inside groups
+    bias           b ↦ min over the primal ball of the loss is convex: b* lies where it
+                   is at most upper − Ω(the smallest norms)
+
+Guarantee. Intervals hold in exact arithmetic, for every minimizer of the problem, under
+the assumptions of the certificate. What cannot be proved is an infinite interval.
+`reasons` says why.
+
+Reference: Juditsky and Nemirovski (2008) for the primal ball; Ndiaye et al. (2017) for
+balls from gaps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..formulations.losses.domains import Box
+from ..formulations.norms import dual_exponent, norm
+from ..problem import Problem
+from ..util.rounding import U, gamma
+from .enclosure import point_bounds
+
+if TYPE_CHECKING:
+    from .certificate import Certificate
+
+Array, INF = np.ndarray, math.inf
+SLACK = 1 + 1e-10  # relative: for the rounding of radii, norms, values of V and Ω
+CANCELLED = 1e-9  # of ‖K‖_F², for differences of such squares
+DOUBLINGS, HALVINGS = 200, 60  # of a search for an end of the interval of b
+
+
+class Interval(NamedTuple):
+    """Numbers between two others, one interval for each."""
+
+    lower: Array
+    upper: Array
+
+    def meet(self, other: Interval) -> Interval:
+        """What is in both."""
+        lower = np.maximum(self.lower, other.lower)
+        return Interval(lower, np.maximum(np.minimum(self.upper, other.upper), lower))
+
+    @property
+    def known(self) -> Array:
+        """Which intervals are bounded on both sides."""
+        return np.isfinite(self.lower) & np.isfinite(self.upper)
+
+
+def unknown(shape: tuple[int, ...], least: float = -math.inf) -> Interval:
+    """Intervals that say nothing, or only that numbers are at least `least`."""
+    return Interval(np.full(shape, least), np.full(shape, math.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class MinimizerFacts:
+    """What is proved of every minimizer of a problem.
+
+    Each pair of arrays is `lower` and `upper`; numbers that are not bounded are
+    infinite. They hold under the assumptions of the certificate.
+
+    Attributes
+    ----------
+    norms : Interval of (M,)
+        ‖w_m*‖.
+    weights : Interval of (M,)
+        θ_m*, where Ω and the intervals of norms define it.
+    dual_norms : Interval of (M,)
+        v_m* = ‖α*‖_{K_m}.
+    predictions : Interval of (n,) or (n, k)
+        f_i* at the training samples, with the bias.
+    bias : tuple of float
+        The ends of an interval with b*.
+    dual : Interval of (n,) or (n, k)
+        α_i*; both ends are equal for samples that are proved to be at a bound.
+    used, unused : array of bool (M,)
+        Kernels with ‖w_m*‖ > 0, and with w_m* = 0, in every minimizer.
+    radius, dual_radius : float
+        Bounds of ‖ŵ − w*‖ in the norm of Ω and of ‖α̂ − α*‖; infinite if unknown.
+    gap : float
+        upper − lower, from which all this follows.
+    stretch, exponent : float
+        The certified point is stretch · (w, b) of the certificate; the exponent p of
+        the norm of `radius`.
+    reasons : tuple of str
+        What this gap or this problem cannot prove.
+    assumptions : tuple of str
+        Those of the certificate.
+    """
+
+    norms: Interval
+    weights: Interval
+    dual_norms: Interval
+    predictions: Interval
+    bias: tuple[float, float]
+    dual: Interval
+    used: Array
+    unused: Array
+    radius: float
+    dual_radius: float
+    gap: float
+    stretch: float
+    exponent: float
+    reasons: tuple[str, ...] = field(default=())
+    assumptions: tuple[str, ...] = field(default=())
+
+    def predictions_at(self, f: Array, diagonals: Array) -> Interval:
+        """f*(x) at other points, with the bias; infinite without a primal ball.
+
+        Parameters
+        ----------
+        f : array (n_new,) or (n_new, k)
+            Predictions of the certified point without its bias.
+        diagonals : array (M, n_new)
+            k_m(x, x) of every kernel at every new point.
+
+        Returns
+        -------
+        Interval
+        """
+        if not math.isfinite(self.radius):
+            return unknown(f.shape)
+        roots = np.sqrt(np.maximum(diagonals, 0.0)).T
+        sizes = [norm(row, dual_exponent(self.exponent)) for row in roots]
+        room = self.radius * np.array(sizes).reshape(-1, *[1] * (f.ndim - 1)) * SLACK
+        room = room + 1e-9 * np.abs(f)  # f is plain float64
+        center, (low, high) = self.stretch * f, self.bias
+        return Interval(center - room + low, center + room + high)
+
+    @property
+    def at_bound(self) -> Array:
+        """(n,): samples whose α_i* is proved to be one number, such as 0 or C."""
+        equal = self.dual.lower == self.dual.upper
+        return np.asarray(equal if equal.ndim == 1 else np.all(equal, axis=1))
+
+    def to_frame(self) -> Any:
+        """One row for each kernel: what is proved, and the intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        said = np.select([self.used, self.unused], ["used", "unused"], "")
+        columns: dict[str, Any] = {"proved": said}
+        for name in ("norms", "weights", "dual_norms"):
+            low, high = getattr(self, name)
+            columns |= {f"{name} ≥": low, f"{name} ≤": high}
+        return pd.DataFrame(columns)
+
+    def __str__(self) -> str:
+        M, n = len(self.used), len(self.at_bound)
+        lines = [
+            f"proved of every minimizer, from a gap of {self.gap:.1e}:",
+            f"  {np.sum(self.used)} kernels are used and {np.sum(self.unused)} are "
+            f"not, of {M}",
+            f"  {np.sum(self.weights.known)} weights and {np.sum(self.norms.known)} "
+            f"norms are bounded; α is known of {np.sum(self.at_bound)} of {n} samples",
+        ]
+        lines += [f"  assuming {what}" for what in self.assumptions]
+        return "\n".join([*lines, *(f"  not proved: {why}" for why in self.reasons)])
+
+
+def minimizer_facts(certificate: Certificate) -> MinimizerFacts:
+    """What a certificate proves of every minimizer; it takes up to three passes.
+
+    Parameters
+    ----------
+    certificate : Certificate
+
+    Returns
+    -------
+    MinimizerFacts
+    """
+    with np.errstate(all="ignore"):  # what overflows is not known
+        return _Facts(certificate).found()
+
+
+class _Facts:
+    """The intervals of one certificate, in the order in which they follow."""
+
+    def __init__(self, certificate: Certificate):
+        self.certificate, self.problem = certificate, certificate.problem
+        self.points = certificate.enclosure
+        lower, upper = self.points.lower, self.points.upper
+        self.gap = max(upper - lower, 0.0) * SLACK
+        known = not self.points.reason and all(
+            part.exact for part in (self.problem.formulation, self.problem.loss)
+        )
+        self.gap = self.gap if known else math.inf
+        self.dual_bounds, self.bounds = point_bounds(certificate)
+        self.reasons: list[str] = [] if known else [NO_BOUNDS]
+        self.exponent = 2.0
+
+    def found(self) -> MinimizerFacts:
+        problem = self.problem
+        shape = problem.shape
+        norms, radius = self._primal_ball()
+        alpha = self._dual_ball()
+        predictions, bias = self._predictions(radius, norms)
+        predictions = predictions.meet(self._from_strong_loss())
+        alpha = alpha.meet(_slopes(problem, predictions))
+        predictions = predictions.meet(_inverse(problem, alpha))
+        distance = self._distance(alpha)
+        v = self._dual_norms(distance)
+        norms = norms.meet(_norms_of(problem, v))
+        used, unused = norms.lower > 0, _unused(problem, v)
+        norms = Interval(
+            np.where(unused, 0.0, norms.lower), np.where(unused, 0.0, norms.upper)
+        )
+        weights = _weights(problem, norms)
+        if not np.any(used | unused):
+            self.reasons.append(NO_SUPPORT)
+        assert predictions.lower.shape == shape
+        return MinimizerFacts(
+            norms, weights, v, predictions, bias, alpha, used, unused, radius, distance,
+            self.gap, self.points.stretch, self.exponent, tuple(self.reasons),
+            tuple(self.certificate.assumptions),
+        )  # fmt: skip
+
+    # ---- balls ----------------------------------------------------------------------
+
+    def _primal_ball(self) -> tuple[Interval, float]:
+        """‖w_m*‖ from the primal ball, and its radius."""
+        M, stretch = self.problem.grams.M, self.points.stretch
+        formulation = self.problem.formulation
+        if "strongly_convex" not in formulation.traits:
+            self.reasons.append(NO_PRIMAL_BALL.format(formulation.name))
+            return unknown((M,), 0.0), math.inf
+        p, _, c = formulation.strongly_convex
+        self.exponent = p
+        radius = math.sqrt(2 * self.gap / (c * (p - 1))) * SLACK
+        _, _, above = self.bounds.predictions(0.0)
+        below = self.bounds.norms_below
+        low = np.maximum(stretch * below / SLACK - radius, 0.0)
+        return Interval(low, stretch * above * SLACK + radius), radius
+
+    def _dual_ball(self) -> Interval:
+        """α_i* from the dual ball."""
+        problem = self.problem
+        L = problem.loss.smoothness
+        if L is None:
+            self.reasons.append(NO_DUAL_BALL.format(problem.loss.name))
+            return _domain(problem)
+        self.dual_gap = 2 * L * self.gap * SLACK
+        alpha = self.points.shrink * self.points.alpha
+        room = np.sqrt(self.dual_gap * problem.spread_costs) * SLACK
+        room = room + 4 * U * np.abs(alpha)
+        return Interval(alpha - room, alpha + room)
+
+    def _from_strong_loss(self) -> Interval:
+        """f_i* where the loss itself is strongly convex: the squared loss."""
+        problem = self.problem
+        dual = problem.loss.quadratic(problem.y, problem.costs)
+        if dual is None or np.any(np.isfinite(dual.low)) or np.any(dual.kink):
+            return unknown(problem.shape)
+        f, error = self._predicted(self.certificate.bias)
+        room = np.sqrt(2 * self.gap * dual.ridge).reshape(f.shape) * SLACK + error
+        return Interval(f - room, f + room)
+
+    def _predicted(self, bias: Any) -> tuple[Array, Array]:
+        """f at the certified point t·(w, b), with a bound of its error."""
+        f, error, _ = self.bounds.predictions(bias)
+        t = self.points.stretch
+        error = error * t * SLACK + 2 * U * np.abs(t * f)
+        return (t * f).reshape(self.problem.shape), error.reshape(self.problem.shape)
+
+    # ---- predictions ----------------------------------------------------------------
+
+    def _predictions(
+        self, radius: float, norms: Interval
+    ) -> tuple[Interval, tuple[float, float]]:
+        """f_i* from the primal ball, and an interval of b*."""
+        problem, nothing = self.problem, (-math.inf, math.inf)
+        if not math.isfinite(radius):
+            return unknown(problem.shape), nothing if problem.bias else (0.0, 0.0)
+        p = problem.formulation.strongly_convex[0]
+        room = radius * _root_diagonals(problem, dual_exponent(p)) * SLACK
+        f, error = self._predicted(0.0)
+        room = room.reshape(-1, *[1] * (f.ndim - 1)) + error
+        if not problem.bias:
+            return Interval(f - room, f + room), (0.0, 0.0)
+        if f.ndim > 1:
+            self.reasons.append(NO_BIASES)
+            return unknown(problem.shape), nothing
+        least = problem.formulation.value(norms.lower) / SLACK
+        most = self.points.upper - least + 1e-10 * abs(self.points.upper)
+        center = self.points.stretch * float(self.certificate.bias)
+        end = partial(_end, partial(_least_loss, problem, f, room), most, center)
+        low, high = end(-1.0), end(1.0)
+        return Interval(f - room + low, f + room + high), (low, high)
+
+    # ---- norms of α* ----------------------------------------------------------------
+
+    def _distance(self, alpha: Interval) -> float:
+        """A bound of ‖α̂ − α*‖, from the dual ball or from the intervals of α*."""
+        point = self.points.shrink * self.points.alpha
+        far = np.maximum(alpha.upper - point, point - alpha.lower)
+        found = float(np.linalg.norm(np.maximum(far, 0.0))) * SLACK
+        if self.problem.loss.smoothness is not None:
+            most = float(np.max(self.problem.costs))
+            found = min(found, math.sqrt(self.dual_gap * most) * SLACK)
+        return found if not math.isnan(found) else math.inf
+
+    def _dual_norms(self, distance: float) -> Interval:
+        """v_m* from v̂_m and the distance of α̂ and α*."""
+        grams, s = self.problem.grams, self.points.shrink
+        if not math.isfinite(distance):
+            return unknown((grams.M,), 0.0)
+        room = _root_sizes(self.problem) * distance * SLACK
+        low = np.maximum(s * self.dual_bounds.below / SLACK - room, 0.0)
+        return Interval(low, s * self.dual_bounds.above * SLACK + room)
+
+
+# ---- what the intervals of one thing say of another ----------------------------------
+
+NO_BOUNDS = "the certificate has no bounds, or rests on numerically derived operators"
+NO_PRIMAL_BALL = "norms from a ball: Ω of {} is not strongly convex"
+NO_DUAL_BALL = "α from a ball: the loss {} has kinks"
+NO_BIASES = "predictions with biases of several outputs"
+NO_SUPPORT = "which kernels are used: the gap is too large, or the problem too flat"
+
+
+def _norms_of(problem: Problem, v: Interval) -> Interval:
+    """‖w_m*‖ = ∂Ω*(v*) where Ω* is differentiable in closed form."""
+    formulation = problem.formulation
+    if "strongly_convex" not in formulation.traits:
+        return unknown(v.lower.shape, 0.0)
+    p, a, c = formulation.strongly_convex
+    if a and p == 2:
+        low, high = (np.maximum(x - a, 0.0) / c for x in v)
+        return Interval(low / SLACK, high * SLACK)
+    if a or not np.all(v.known):
+        return unknown(v.lower.shape, 0.0)
+    e = dual_exponent(p)  # u = v^{e−1} ‖v‖_e^{2−e}/c with e ≥ 2
+    small, large = norm(v.lower, e) / SLACK, norm(v.upper, e) * SLACK
+    if e > 2 and not small > 0:
+        return unknown(v.lower.shape, 0.0)
+    low = v.lower ** (e - 1) * large ** (2 - e) / c
+    high = v.upper ** (e - 1) * small ** (2 - e) / c
+    return Interval(low / SLACK, high * SLACK)
+
+
+def _unused(problem: Problem, v: Interval) -> Array:
+    """Kernels that u* ∈ ∂Ω*(v*) cannot use."""
+    formulation, traits = problem.formulation, problem.formulation.traits
+    found = np.zeros(len(v.upper), bool)
+    if "orthant" in traits:  # the price of u_m is √(2c) u_m + ½κu_m²
+        found |= v.upper < math.sqrt(2 * formulation.orthant[0]) / SLACK
+    if "simplex" in traits:
+        found |= v.upper < np.max(v.lower)
+    if "sums" in traits:
+        for group in formulation.simplices(len(found))[0]:
+            part = list(group)
+            found[part] |= v.upper[part] < np.max(v.lower[part])
+    return found
+
+
+def _weights(problem: Problem, u: Interval) -> Interval:
+    """θ_m* from the norms, where it is a monotone function of each of them."""
+    formulation, traits = problem.formulation, problem.formulation.traits
+    zero = u.upper == 0
+    found = unknown(u.lower.shape, 0.0)
+    if "orthant" in traits:
+        c, kappa = formulation.orthant  # θ = u/(a + κu)
+        low, high = (x / (math.sqrt(2 * c) + kappa * x) for x in u)
+        high = np.where(np.isfinite(u.upper), high, 1 / kappa if kappa else INF)
+        found = Interval(low / SLACK, high * SLACK)
+    elif "strongly_convex" in traits and formulation.strongly_convex[1] == 0:
+        p, _, c = formulation.strongly_convex  # θ = u^{2−p} ‖u‖_p^{p−2}/c
+        small, large = norm(u.lower, p) / SLACK, norm(u.upper, p) * SLACK
+        if p == 2:
+            low = high = np.full(len(zero), 1 / c)
+        elif small > 0 and math.isfinite(large):
+            low = u.lower ** (2 - p) * large ** (p - 2) / c
+            high = u.upper ** (2 - p) * small ** (p - 2) / c
+        else:
+            low, high = found
+        found = Interval(low / SLACK, high * SLACK)
+    return Interval(np.where(zero, 0.0, found.lower), np.where(zero, 0.0, found.upper))
+
+
+def _domain(problem: Problem) -> Interval:
+    """α_i* in −C_i times the domain of V*, for one output."""
+    domain = problem.loss.domain(problem.y)
+    if not isinstance(domain, Box):
+        return unknown(problem.shape)
+    return Interval(-problem.costs * domain.high, -problem.costs * domain.low)
+
+
+def _slopes(problem: Problem, f: Interval) -> Interval:
+    """α_i* ∈ −C_i ∂V(f_i*), for one output; V' increases."""
+    if f.lower.ndim > 1:
+        return unknown(problem.shape)
+    loss, y, C = problem.loss, problem.y, problem.costs
+    below, above = _wider(f)
+    box = np.where(np.isfinite(below), below, 0.0), np.where(above < INF, above, 0.0)
+    least, most = (loss.gradient(end, y) for end in box)
+    low = np.where(above < INF, -C * most, -INF)
+    high = np.where(np.isfinite(below), -C * least, INF)
+    flat = low == high  # exact: the loss has one slope there
+    if loss.smoothness is not None:
+        pad = 1e-12 * C * (1 + np.abs(y))
+        low, high = low - pad, high + pad
+        flat = np.zeros_like(flat)
+    return Interval(np.where(flat, high, low), high)
+
+
+def _wider(f: Interval) -> Interval:
+    """A little more than an interval: a kink at its end is inside."""
+    more = 1e-12 * (1 + np.abs(f.lower)), 1e-12 * (1 + np.abs(f.upper))
+    return Interval(f.lower - more[0], f.upper + more[1])
+
+
+def _inverse(problem: Problem, alpha: Interval) -> Interval:
+    """f_i* with V'(f_i*) = −α_i*/C_i, for losses that are twice differentiable."""
+    if not problem.loss.twice_differentiable or alpha.lower.ndim > 1:
+        return unknown(problem.shape)
+    domain, ends = problem.loss.domain(problem.y), []
+    assert isinstance(domain, Box)
+    middle = 0.5 * (domain.low + domain.high)
+    middle = np.where(np.isfinite(middle), middle, 0.0)
+    for side, a in ((-1, -alpha.upper), (1, -alpha.lower)):
+        a = a / problem.costs
+        inside = (a > domain.low) & (a < domain.high)
+        f = problem.loss.inverse(np.where(inside, a, middle), problem.y)
+        room = 1e-9 * (1 + np.abs(f))
+        ends.append(np.where(inside, f + side * room, side * INF))
+    return Interval(*ends)
+
+
+def _least_loss(problem: Problem, f: Array, room: Array, b: float) -> float:
+    """A lower bound of min Σ C_i V(f_i + b + e_i) over |e_i| ≤ room_i."""
+    loss, y = problem.loss, problem.y
+    low, high = f + b - room, f + b + room
+    inside = -loss.conjugate(np.zeros_like(f), y)  # the least value of V
+    rising, falling = loss.gradient(low, y) >= 0, loss.gradient(high, y) <= 0
+    values = np.where(rising, loss.value(low, y), inside)
+    values = np.where(falling & ~rising, loss.value(high, y), values)
+    slack = 1e-12 * (np.abs(values) + np.abs(f + b) + room + np.abs(y) + 1)
+    return float(problem.costs @ (values - slack)) - 1e-12 * abs(float(np.sum(values)))
+
+
+def _end(value: Callable[[float], float], most: float, b: float, side: float) -> float:
+    """A number beyond the b with value(b) ≤ most, for a convex function."""
+    step = 1e-6 * (1 + abs(b))
+    for _ in range(DOUBLINGS):
+        if value(b + side * step) > most:
+            break
+        step *= 2
+    else:
+        return side * INF
+    inside, outside = 0.0, step
+    for _ in range(HALVINGS):
+        middle = 0.5 * (inside + outside)
+        if value(b + side * middle) > most:
+            outside = middle
+        else:
+            inside = middle
+    return b + side * outside
+
+
+# ---- sizes of kernels ----------------------------------------------------------------
+
+
+def _root_diagonals(problem: Problem, q: float) -> Array:
+    """(n,): upper bounds of the norm ‖·‖_q of (√(K_m,ii + δ_m))_m."""
+    grams, found = problem.grams, np.zeros(problem.grams.n)
+    for part, stack in grams.parts():
+        roots = stack.root_diag(stack.shift if stack is grams else grams.shift[part])
+        sums = np.max(roots, axis=0) if q == INF else np.sum(roots**q, axis=0)
+        found = np.maximum(found, sums) if q == INF else found + sums
+    found = found if q == INF else found ** (1 / q)
+    return np.asarray(found * SLACK)
+
+
+def _root_sizes(problem: Problem) -> Array:
+    """(M,): upper bounds of √λ_max(K_m + δ_m I), of the centred kernels with a bias."""
+    grams = problem.grams
+    if grams.storage == "factors":
+        squares = np.array([_square_of_factor(L, problem.bias) for L in grams.factors])
+    else:
+        sizes = grams.root_sizes()
+        squares = sizes**4 * SLACK
+        if problem.bias:
+            squares = np.minimum(squares, _centred(problem, squares))
+    sizes = np.sqrt(np.maximum(squares, 0.0)) * (1 + gamma(grams.n + 16))
+    return np.asarray(np.sqrt(sizes + grams.shift) * SLACK)
+
+
+def _square_of_factor(L: Array, centred: bool) -> float:
+    """An upper bound of ‖LLᵀ‖_F² = ‖LᵀL‖_F², of the centred columns."""
+    L = np.asarray(L, float)
+    S = L.T @ L
+    found = float(np.sum(S**2))
+    if centred:
+        means = np.mean(L, axis=0)
+        middle = S - len(L) * np.outer(means, means)
+        trace = float(np.trace(S)) ** 2
+        found = min(found, float(np.sum(middle**2)) + CANCELLED * trace)
+    return found * (1 + gamma(4 * len(L))) * SLACK
+
+
+def _centred(problem: Problem, squares: Array) -> Array:
+    """Upper bounds of ‖PKP‖_F² = ‖K‖_F² − 2‖K1‖²/n + (1ᵀK1)²/n², P = I − 11ᵀ/n."""
+    grams, n, found = problem.grams, problem.grams.n, np.empty(problem.grams.M)
+    for part, stack in grams.parts():
+        K1 = stack.matvec(np.ones(n))
+        sums = np.sum(K1, axis=1) ** 2 / n**2 - 2 * np.sum(K1**2, axis=1) / n
+        found[part] = squares[part] * (1 + CANCELLED) + sums
+    return found
