@@ -248,9 +248,17 @@ class FittedKernels:
         new = np.flatnonzero(wanted)
         if self.direct:
             self._learn_from_squares(new)
-        else:
-            for _ in self._matrices(self.blocks, new):
-                pass
+        elif len(new):
+            self._learn_from_matrices(new)
+
+    def _learn_from_matrices(self, new: Array) -> None:
+        from .streams import can_stream, learn_variances
+
+        if can_stream(self):
+            learn_variances(self, new)
+            return
+        for _ in self._matrices(self.blocks, new):
+            pass
 
     def _learn_from_squares(self, new: Array) -> None:
         """Gaussians learn the same, from k(x, x) = 1; powers one after the other."""

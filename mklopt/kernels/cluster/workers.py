@@ -302,15 +302,18 @@ class Workers:
                 raise found.error
         for found in failed:
             for block in getattr(found.error, "blocks", []):
-                P = self.source.packed(*self.cut.ends(block))
-                data = self.client.scatter(P, workers=[found.where], hash=False)
-                done = self.client.submit(
-                    *(put, self.name, block, data),
-                    workers=[found.where],
-                    key=self._key(),
-                )
-                self._wait([done])
-                self.traffic.add(self.contents, Moved(1, 1, P.nbytes, 0, P.nbytes))
+                self._send(block, found.where)
+
+    def _send(self, block: int, where: str) -> None:
+        """Send a block to a worker; the scheduler has a KeyError if it just died."""
+        P = self.source.packed(*self.cut.ends(block))
+        try:
+            data = self.client.scatter(P, workers=[where], hash=False)
+        except KeyError:
+            raise ConnectionError(f"the worker at {where} is gone") from None
+        given = (put, self.name, block, data)
+        self._wait([self.client.submit(*given, workers=[where], key=self._key())])
+        self.traffic.add(self.contents, Moved(1, 1, P.nbytes, 0, P.nbytes))
 
     def _reconnect(self, error: BaseException) -> None:
         """Wait a little for the scheduler, if it does not answer."""

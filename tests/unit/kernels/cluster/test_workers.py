@@ -7,7 +7,9 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
+from mklopt.grams.partition import Partition
 from mklopt.kernels.cluster import workers
+from mklopt.kernels.cluster.blocks import Missing
 from mklopt.kernels.cluster.workers import ClusterLost, Workers, by_owner, connected
 
 
@@ -77,3 +79,20 @@ def test_without_workers_patience_ends():
     with pytest.raises(ClusterLost, match="there was no worker for 3 s"):
         look(1.0)
     assert store.lost
+
+
+def test_a_worker_that_died_before_its_block_was_sent():
+    class Gone(Scheduler):
+        def scatter(self, *given: Any, **about: Any) -> None:
+            raise KeyError("tcp://gone")  # as the scheduler does
+
+    class Source:
+        def packed(self, first: int, last: int) -> np.ndarray:
+            return np.zeros((last - first, 3))
+
+    store, _ = looking({"a": ()})
+    store.client, store.source, store.cut = Gone({}), Source(), Partition(5)
+    failed = workers.NoAnswer.__new__(workers.NoAnswer)
+    failed.error, failed.where = Missing([0]), "tcp://gone"
+    with pytest.raises(workers.BROKEN, match="the worker at tcp://gone is gone"):
+        store._supply([failed])
