@@ -9,8 +9,8 @@ memory (kept.py), at most `memory` bytes of them.
 
 Guarantee. Results have the bits of the same kernels in packed storage: batches are
 multiples of TOGETHER kernels in the order of `index`, and sums go on where the batch
-before ended. Memory: `memory`, four buffers (32 MB each, or four kernels if these are
-larger), and what is returned. The page cache is not used, so that other programs keep
+before ended. Memory: `memory`, four buffers (40 MB each, or five kernels if these are
+larger), what the kernel cache needs on the way, and what is returned. The page cache is not used, so that other programs keep
 it. A kernel that is not what was written is refused when it is read, with its number.
 """
 
