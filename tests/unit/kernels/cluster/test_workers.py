@@ -51,8 +51,8 @@ class Scheduler:
         return self.held
 
 
-def looking(held: dict, patience: float = 3.0) -> tuple[Workers, Any]:
-    found = Workers.__new__(Workers)
+def looking(held: dict, patience: float = 3.0) -> tuple[Any, Any]:
+    found: Any = Workers.__new__(Workers)
     found.client, found.patience, found.name = Scheduler(held), patience, "own"
     found.address, found.lost = "tcp://here", ""
     return found, found._looks()
