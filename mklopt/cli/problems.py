@@ -65,7 +65,7 @@ def problem(
     if "X" in found:
         fitted = _kernels_of(found["X"][some], kernels, normalize)
         names: Sequence[str] = fitted.names
-        grams = _on_workers(cluster, fitted) if cluster else fitted.grams()
+        grams = _on_workers(cluster, fitted) if cluster else fitted.stack()
     elif kernels is not None:
         raise ValueError("the file holds kernels K; leave out --kernels")
     else:

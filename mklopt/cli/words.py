@@ -62,7 +62,9 @@ JOBS = click.option(
 )
 PROBLEM_OPTIONS = (
     click.option(
-        "--kernels", help="Such as 'gaussian(1),gaussian(3) on single,linear'."
+        "--kernels",
+        help="Such as 'gaussian(1),gaussian(3) on single,linear', or "
+        "'subset_gaussians(100000)'.",
     ),
     click.option("--normalize", default="spherical", help="Normalization, or `none`."),
     click.option("--formulation", default="lp:p=2", help="The regularizer."),

@@ -143,8 +143,10 @@ class FeatureDecision:
 
 
 def _stack(fitted: Any) -> Any:
-    """The kernels as a stack; large factors in single precision."""
-    large = isinstance(fitted, LowRankKernels) and fitted.n * fitted.R > MAX_DOUBLES
+    """The kernels as a stack, lazy if large; large factors in single precision."""
+    if not isinstance(fitted, LowRankKernels):
+        return fitted.stack()
+    large = fitted.n * fitted.R > MAX_DOUBLES
     return fitted.grams(dtype="float32") if large else fitted.grams()
 
 

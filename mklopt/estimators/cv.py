@@ -18,6 +18,7 @@ from .classifier import MKLClassifier
 
 Array = np.ndarray
 MAX_VALUES = 10_000  # of C, in one path
+MAX_HELD_OUT = 10**8  # numbers in the kernels of the samples held out in a fold: 800 MB
 
 
 @share_parameters
@@ -113,9 +114,9 @@ class MKLClassifierCV(MKLClassifier):
         rows = np.ix_(train, train) if model._precomputed else train
         weight = None if sample_weight is None else sample_weight[train]
         sample, fitted, problem = model._task(X[rows], y[train], weight)
-        if isinstance(fitted, LowRankKernels):
+        if _predicts_itself(fitted, len(test)):
             task = (sample, fitted, problem)
-            return self._feature_scores(model, task, X, y, test, sample_weight)
+            return self._own_scores(model, task, X, y, test, sample_weight)
         if fitted is None:
             held_out = X[np.ix_(test, train[sample.place >= 0])]
         else:
@@ -136,10 +137,10 @@ class MKLClassifierCV(MKLClassifier):
             scores.append(float(scorer(view, held_out, y[test], **weighing)))
         return scores
 
-    def _feature_scores(
+    def _own_scores(
         self, model: Any, task: tuple, X: Array, y: Array, test: Array, weights: Any
     ) -> list[float]:
-        """The scores of a model with features, which predicts from X itself."""
+        """The scores of a model that predicts from X itself."""
         sample, fitted, problem = task
         scorer, scores = check_scoring(model, self.scoring), []
         weighing = {} if weights is None else {"sample_weight": weights[test]}
@@ -150,6 +151,13 @@ class MKLClassifierCV(MKLClassifier):
             model._store(list(results), sample, fitted)
             scores.append(float(scorer(model, X[test], y[test], **weighing)))
         return scores
+
+
+def _predicts_itself(fitted: Any, held_out: int) -> bool:
+    """Whether kernels of the samples held out are not stored: features, or too many."""
+    if fitted is None or isinstance(fitted, LowRankKernels):
+        return fitted is not None
+    return bool(fitted.M * fitted.n * held_out > MAX_HELD_OUT)
 
 
 def _values(Cs: Any) -> Array:

@@ -57,6 +57,7 @@ Path = str | os.PathLike[str]
 TAIL = 16  # bytes after the numbers of a row
 PAGE = 4096  # bytes: reads past the cache begin and end at multiples of it
 BATCH_BYTES = 2**25  # read at a time; smaller reads are slower
+SPAN_BYTES = 2**23  # read at a time, if rows are moved or packed afterwards
 BUFFERS, READERS = 4, 3  # one batch is computed with, three are read and checked
 GAP_BYTES = 2**20  # to read what is not needed takes as long as to begin another read
 DIRECT = getattr(os, "O_DIRECT", 0)
@@ -70,22 +71,30 @@ class Refused(ValueError):
 
 
 class Buffer:
-    """Memory for one batch: bytes as they come, and rows if they have to be moved."""
+    """Memory for one batch: bytes as they come, or rows and behind them such bytes."""
 
     def __init__(self) -> None:
-        self._bytes, self._rows = mmap.mmap(-1, PAGE), np.empty(0)
+        self._memory = mmap.mmap(-1, PAGE)
 
-    def bytes(self, size: int) -> mmap.mmap:
-        """At least so many bytes, which begin at a page."""
-        if len(self._bytes) < size:
-            self._bytes = mmap.mmap(-1, -(-size // PAGE) * PAGE)
-        return self._bytes
+    def __len__(self) -> int:
+        return len(self._memory)
 
-    def rows(self, count: int, width: int, dtype: np.dtype) -> Array:
-        """(count, width) numbers."""
-        if self._rows.size < count * width or self._rows.dtype != dtype:
-            self._rows = np.empty(count * width, dtype)
-        return self._rows[: count * width].reshape(count, width)
+    def memory(self, size: int) -> mmap.mmap:
+        """At least so many bytes, which begin at a page; larger memory is new."""
+        if len(self) < size:
+            self._memory = mmap.mmap(-1, _pages(size))
+        return self._memory
+
+    def rows(self, count: int, width: int, dtype: np.dtype, behind: int) -> Array:
+        """(count, width) numbers, with room for a read of so many bytes behind them."""
+        size = count * width * dtype.itemsize
+        memory = self.memory(_pages(size) + _pages(behind) + PAGE)
+        return np.frombuffer(memory, dtype, count * width).reshape(count, width)
+
+
+def _pages(size: int) -> int:
+    """The bytes of the pages that have so many bytes."""
+    return -(-size // PAGE) * PAGE
 
 
 class Bytes:
@@ -107,16 +116,18 @@ class Bytes:
         if hasattr(self, "_file"):
             os.close(self._file)
 
-    def read(self, at: int, size: int, buffer: Buffer) -> tuple[mmap.mmap, int]:
+    def read(
+        self, at: int, size: int, buffer: Buffer, behind: int = 0
+    ) -> tuple[mmap.mmap, int]:
         """Memory, and where in it the bytes at … at + size are.
 
-        The read begins at a page before them, and ends at a page after them. At the end
-        of the file there may be fewer bytes: the caller knows the size of the file.
+        They are behind the first `behind` bytes. The read begins at a page before them,
+        and ends at a page after them. At the end of the file there may be fewer bytes:
+        the caller knows the size of the file.
         """
-        first = at // PAGE * PAGE
-        last = -(-(at + size) // PAGE) * PAGE
-        memory, have = buffer.bytes(last - first), 0
-        view = memoryview(memory)
+        first, last, place = at // PAGE * PAGE, _pages(at + size), _pages(behind)
+        memory, have = buffer.memory(place + last - first), 0
+        view = memoryview(memory)[place:]
         while first + have < at + size:
             got = self._some(view[have : last - first], first + have)
             if got == 0:
@@ -126,7 +137,7 @@ class Bytes:
             self.bytes_read += have
         if not self.direct and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._file, first, have, os.POSIX_FADV_DONTNEED)
-        return memory, at - first
+        return memory, place + at - first
 
     def _some(self, view: memoryview, at: int) -> int:
         try:
@@ -185,6 +196,10 @@ class Table(NamedTuple):
     def end(self) -> int:
         """The first byte after it."""
         return self.at + self.rows * self.stride
+
+    def rows_of(self, size: int) -> int:
+        """How many rows have so many bytes, at least one."""
+        return max(size // self.stride, 1)
 
     def spans(self, numbers: Array, most: int) -> Iterator[tuple[int, int]]:
         """Ranges of `numbers` to read at once: upward, gaps are small, ≤ most rows."""
@@ -348,19 +363,23 @@ class PackedFile(Stored):
 
     def _rows(self, table: Table, numbers: Array, buffer: Buffer) -> Array:
         """Rows with these numbers; they are moved only if they are not neighbours."""
-        spans = list(table.spans(numbers, max(self.batch, len(numbers))))
-        if len(spans) == 1 and in_order(numbers):
+        if in_order(numbers):
             return self._span(table, int(numbers[0]), len(numbers), buffer)
-        out = buffer.rows(len(numbers), table.width, table.dtype)
-        for begin, end in spans:
+        most = table.rows_of(SPAN_BYTES)
+        behind = (len(numbers), table.width, table.dtype, most * table.stride)
+        out = buffer.rows(*behind)
+        for begin, end in table.spans(numbers, most):
             first, some = int(numbers[begin]), numbers[begin:end]
-            found = self._span(table, first, int(some[-1]) - first + 1, buffer)
+            count = int(some[-1]) - first + 1
+            found = self._span(table, first, count, buffer, out.nbytes)
             out[begin:end] = found[some - first]
         return out
 
-    def _span(self, table: Table, first: int, count: int, buffer: Buffer) -> Array:
+    def _span(
+        self, table: Table, first: int, count: int, buffer: Buffer, behind: int = 0
+    ) -> Array:
         at, size = table.at + first * table.stride, count * table.stride
-        memory, offset = self.file.read(at, size, buffer)
+        memory, offset = self.file.read(at, size, buffer, behind)
         rows = np.frombuffer(memory, table.dtype, count * table.width, offset)
         return rows.reshape(count, table.width)
 
@@ -413,13 +432,15 @@ class MatrixFile(Stored):
 
     def _load(self, numbers: Array, buffer: Buffer) -> tuple[Triangles, Array]:
         n, t = self.n, self.table
-        rows = buffer.rows(len(numbers), n * (n + 1) // 2, self.dtype)
+        most = t.rows_of(SPAN_BYTES)
+        width, behind = n * (n + 1) // 2, most * t.stride
+        rows = buffer.rows(len(numbers), width, self.dtype, behind)
         found = Triangles(n, len(numbers), "packed", self.dtype, rows)
         seen = np.empty(len(numbers), np.uint32)
-        for begin, end in t.spans(numbers, self.batch):
+        for begin, end in t.spans(numbers, most):
             first, last = int(numbers[begin]), int(numbers[end - 1])
             at, size = t.at + first * t.stride, (last - first + 1) * t.stride
-            memory, offset = self.file.read(at, size, buffer)
+            memory, offset = self.file.read(at, size, buffer, rows.nbytes)
             for k in range(begin, end):
                 m = int(numbers[k])
                 where = offset + (m - first) * t.stride

@@ -8,7 +8,8 @@ kernels that were not asked for longest make room for new ones.
     kept.of(index)                 (Triangles, places in it), or None: too many kernels
     kept.ask("quad", index, A)     what Triangles.quad answers, or None: too many
 
-`fetch(numbers, P)` writes the packed triangles of these kernels to the rows of P.
+`fetch(numbers, P)` writes the packed triangles of these kernels to the rows of P. Of a
+method only a weak reference is kept: with its store the memory is free at once.
 
 Guarantee. At most `limit` bytes are kept; while kernels are fetched, BLOCK_BYTES more
 are in use (or one kernel, if that is larger). Results have the bits of a packed stack.
@@ -19,8 +20,10 @@ system gives it when it is first written.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import ismethod
 from threading import RLock
 from typing import Any
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -35,7 +38,8 @@ class Kept:
     """Packed triangles of at most `limit` bytes, fetched when they are first needed."""
 
     def __init__(self, n: int, dtype: Any, limit: int, fetch: Fetch):
-        self.n, self.dtype, self.fetch = n, np.dtype(dtype), fetch
+        self.n, self.dtype = n, np.dtype(dtype)
+        self._fetch: Any = WeakMethod(fetch) if ismethod(fetch) else lambda: fetch
         self.size = n * (n + 1) // 2 * self.dtype.itemsize  # bytes of one kernel
         self.limit = int(limit)
         self.capacity = max(self.limit // self.size, 0)
@@ -50,6 +54,11 @@ class Kept:
             self._owner = np.full(self.capacity, -1)  # the kernel at each place
             self._used = np.zeros(self.capacity, np.int64)  # when it was last asked for
             self._time = 0
+
+    @property
+    def fetch(self) -> Fetch:
+        """The function that makes kernels."""
+        return self._fetch()  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         return len(self._place)

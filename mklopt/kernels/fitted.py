@@ -27,6 +27,8 @@ from .table import GAUSSIAN, KernelTable, Names, Sizes
 if TYPE_CHECKING:
     from .streaming import LazyStack
 
+MOST_PACKED = 4 * 10**9  # bytes of all kernels that are stored without being asked to
+PIECE_NUMBERS = 2**25  # of one piece of `cross_blocks`: 256 MB
 SUM_NUMBERS = 2**22  # of one piece of `cross_sums`: 32 MB
 Blocks = dict[str | int, Array]  # the views of X; a plain X is the one view ""
 
@@ -118,6 +120,22 @@ class FittedKernels:
             return build(self, **options)
         return GramStack(iter(self), **options)
 
+    def stack(self) -> GramStack:
+        """All kernels for a Problem: grams() up to 4 GB, lazy() above.
+
+        Returns
+        -------
+        GramStack
+
+        Examples
+        --------
+        >>> from mklopt.kernels import subset_gaussians
+        >>> subset_gaussians(3).fit([[0.0, 1.0], [1.0, 0.0]]).stack().storage
+        'packed'
+        """
+        packed = 4 * self.M * self.n * (self.n + 1)
+        return self.grams() if packed <= MOST_PACKED else self.lazy()
+
     @property
     def direct(self) -> bool:
         """Whether rules of ours make all kernels, normalized with k(x, x) alone."""
@@ -178,15 +196,16 @@ class FittedKernels:
         shape = (rows_of(blocks), self.n)
         return np.fromiter(self._matrices(blocks), (float, shape), count=self.M)
 
-    def cross_blocks(self, X_new: Any, size: int = 256) -> Iterator[Array]:
+    def cross_blocks(self, X_new: Any, size: int | None = None) -> Iterator[Array]:
         """cross(X_new) in pieces, where all of it would not fit in memory.
 
         Parameters
         ----------
         X_new : array (n_new, d), or a list or dict of such arrays
             New points, with the views and columns of the training points.
-        size : int
-            The number of new points in a piece.
+        size : int, optional
+            The number of new points in a piece. By default 256, or so few that a piece
+            has at most 256 MB.
 
         Yields
         ------
@@ -201,6 +220,8 @@ class FittedKernels:
         [(1, 2, 2), (1, 1, 2)]
         """
         blocks = self._new(X_new)
+        if size is None:
+            size = min(max(PIECE_NUMBERS // (self.M * self.n), 1), 256)
         return map(self.cross, pieces(blocks, check_whole(size, "size", 1)))
 
     def cross_sums(self, X_new: Any, weights: Array) -> Iterator[Array]:
@@ -248,9 +269,17 @@ class FittedKernels:
         new = np.flatnonzero(wanted)
         if self.direct:
             self._learn_from_squares(new)
-        else:
-            for _ in self._matrices(self.blocks, new):
-                pass
+        elif len(new):
+            self._learn_from_matrices(new)
+
+    def _learn_from_matrices(self, new: Array) -> None:
+        from .streams import can_stream, learn_variances
+
+        if can_stream(self):
+            learn_variances(self, new)
+            return
+        for _ in self._matrices(self.blocks, new):
+            pass
 
     def _learn_from_squares(self, new: Array) -> None:
         """Gaussians learn the same, from k(x, x) = 1; powers one after the other."""

@@ -63,6 +63,13 @@ class CompactRows:
         self._used += 1
         return self._used - 1
 
+    def put(self, index: Array, part: CompactRows) -> None:
+        """Take over the rows of kernels that have none yet."""
+        self.numbers[index] = part.numbers
+        self.place[index] = np.where(part.place < 0, -1, part.place + self._used)
+        self._memory = np.concatenate([self.rows, part.rows])
+        self._used = len(self._memory)
+
     def least(self) -> Array:
         """(M,): the smallest number of each row."""
         return np.where(
@@ -134,6 +141,16 @@ class Learned:
             else:
                 step[index] = found[i]
         self.means[index], self.known[index] = means, True
+
+    def put(self, index: Array, part: Learned, last: Array) -> None:
+        """Take over what kernels learned in all steps but the last, and that one."""
+        for step, found in zip(self.steps, part.steps):
+            if isinstance(step, CompactRows):
+                step.put(index, found)
+            else:
+                step[index] = found
+        self.steps[-1][index] = last
+        self.means[index], self.known[index] = part.means, True
 
     def take(self, index: Array) -> Learned:
         """What some of the kernels have learned."""

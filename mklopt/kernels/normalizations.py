@@ -53,8 +53,13 @@ def named(normalize: Steps) -> tuple[str, ...]:
 
 
 def _variance(squares: Array, means: Means, who: str) -> float:
-    found = squares.mean() - means().mean()
-    if found <= TINY * squares.mean():
+    return variance(squares.mean(), means().mean(), who)
+
+
+def variance(square: float, mean: float, who: str) -> float:
+    """The variance in feature space, from the means of k(x, x) and of k(x, z)."""
+    found = square - mean
+    if found <= TINY * square:
         raise ValueError(
             f"{who} is the same at all points, so its variance is 0 and cannot be "
             "made 1; drop constant features, or choose unit_trace"

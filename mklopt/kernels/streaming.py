@@ -8,8 +8,9 @@ It is a GramStack in every other way. There are three stores behind it:
     ByRows (by_rows.py)     the same kernels as Streams, where one n × n matrix would be
                             too large. The cache has rows of distances and products.
     Streams (streams.py)    Gaussians on features and powers of products, not normalized
-                            or by unit_trace or spherical: compiled sweeps over any
-                            number of kernels. The cache has the kernels in use.
+                            or by unit_trace, spherical, or multiplicative at the end:
+                            compiled sweeps over any number of kernels. The cache has
+                            the kernels in use.
     Tiles (here)            all others: your own functions, given distances, the other
                             normalizations, and few kernels on very many features.
 
@@ -37,7 +38,8 @@ fixed grid of tiles, and rows cost whole tiles. Sums do not depend on the number
 cores.
 
 Normalizations that need the whole matrix (multiplicative, centre) take one sweep when
-the stack is made. full(), dense() and the solvers that use
+the stack is made: of multiplicative a number for each kernel is kept, of centre the
+means of n rows. full(), dense() and the solvers that use
 them (interleaved, smo_mkl) need memory for all kernels; verify_psd() for one.
 """
 

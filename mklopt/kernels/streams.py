@@ -32,7 +32,8 @@ from ..util.rounding import TINY, U, gamma
 from ..util.sweeps import report
 from ..util.threads import spread
 from . import sweeps
-from .normalizations import Block
+from .building import BY_SQUARES
+from .normalizations import Block, variance
 from .psd_theorem import psd_shift
 from .sample_rows import SampleRows, sample_rows
 from .sweeps import BLOCK, Area, Direct
@@ -47,6 +48,8 @@ PARTIAL_BYTES = 2**27
 CACHED_BYTES, FEW_KERNELS = 2**19, 64  # of the products of a block; kernels, at least
 BATCH_ENTRIES = 2**30  # of a sweep between two reports: about a second
 WIDE, FEW_BASES = 64, 1000  # features per kernel; bases that have a cache
+DIVISORS = BY_SQUARES | {"multiplicative"}  # the last step of a normalization
+MANY = 10**6  # kernels: parts of sums that are as for so many
 CONTENT_NUMBERS = 10**9  # in all triangles: more are not computed for a digest
 
 
@@ -56,9 +59,26 @@ def can_stream(fitted: FittedKernels) -> bool:
     Where a base has so many features that computing it takes longer than its kernels,
     bases are worth a cache (streaming.Tiles), if there are not too many of them.
     """
-    table = fitted.kernels
+    table, steps = fitted.kernels, fitted.normalize
+    divided = set(steps[:-1]) <= BY_SQUARES and set(steps[-1:]) <= DIVISORS
     wide = len(table.columns) > WIDE * fitted.M and len(table.bases) <= FEW_BASES
-    return fitted.direct and not wide
+    return divided and not wide and bool(np.all(table.direct))
+
+
+def learn_variances(fitted: FittedKernels, index: Array) -> None:
+    """Learn the last step, a division by the variance, in one sweep over all kernels.
+
+    What a kernel learns does not depend on the others.
+    """
+    before = type(fitted)(
+        fitted.kernels.take(index), fitted.blocks, fitted.normalize[:-1]
+    )
+    store, squares = Streams(Direct.of(before), 0), before.traces(np.arange(before.M))
+    squares, means = squares / before.n, store.totals() / before.n**2
+    with np.errstate(invalid="ignore"):  # infinite entries are refused later
+        worst = int(np.argmin((squares - means) / squares))
+        variance(squares[worst], means[worst], fitted.who(int(index[worst])))
+        fitted.learned.put(index, before.learned, squares - means)
 
 
 def streams(fitted: FittedKernels, limit: int) -> Streams | None:
@@ -174,13 +194,21 @@ class Streams:
         found = self.cache.ask("against", index, S)
         return self._dots(index, np.empty((0, 0)), S) if found is None else found
 
-    def _dots(self, index: Array, A: Array, S: Array) -> Array:
+    def totals(self) -> Array:
+        """(M,): Σ_ij K_ij; the bits of each do not depend on the other kernels."""
+        everyone = np.arange(len(self.kernels.base))
+        bounds = self._bounds(triangle(self.n), MANY)
+        return self._dots(everyone, np.ones((self.n, 1)), np.empty((0, 0)), bounds)
+
+    def _dots(
+        self, index: Array, A: Array, S: Array, bounds: Array | None = None
+    ) -> Array:
         """One sweep. The first one over all kernels measures their squares, too.
 
         Not one over some kernels: sums would depend on which, in the last bit.
         """
         (plan, order), area = self._plan(index), triangle(self.n)
-        bounds = self._bounds(area, len(index), 2)
+        bounds = self._bounds(area, len(index), 2) if bounds is None else bounds
         shape = (len(bounds) - 1, len(index))
         everyone = np.arange(len(self.kernels.base))
         measured = self.squares is None and np.array_equal(index, everyone)

@@ -3,6 +3,7 @@
     "linear"   "gaussian"   "gaussian(2.5)"   "polynomial(3)"   "constant"
     "gaussian(2.5) on single"          one kernel for each feature; or "… on both"
     "rakotomamonjy"   "suzuki"   "kloft"                        a recipe of the papers
+    "subset_gaussians(100000)"         so many Gaussians on random features
     k                                  a function k(A, B) of two matrices of points
     ([0, 3], "gaussian")               some of the columns, by number, name or slice
     mklopt.kernels.kloft(10)           a family
@@ -36,6 +37,7 @@ FAMILIES: dict[str, tuple[Callable[..., kernels.Family], tuple]] = {  # and defa
     "rakotomamonjy": (kernels.rakotomamonjy, ()),
     "suzuki": (kernels.suzuki, ()),
     "kloft": (kernels.kloft, ()),
+    "subset_gaussians": (kernels.subset_gaussians, (1000,)),
 }
 
 

@@ -17,7 +17,6 @@ bits in every run.
 
 from __future__ import annotations
 
-import weakref
 from functools import cached_property
 from typing import Any
 
@@ -45,9 +44,7 @@ class Cluster(Workers):
     ):
         self.sample = source.store(0, min(4, source.M))
         self.dtype, self.cost = self.sample.dtype, self.sample.cost
-        me = weakref.ref(self)  # no cycle: the workers are freed at once
-        fetch = lambda numbers, P: me()._fetch(numbers, P)  # type: ignore  # noqa: E731
-        self.kept = Kept(source.n, self.dtype, memory, fetch)
+        self.kept = Kept(source.n, self.dtype, memory, self._fetch)
         super().__init__(client, Blocks(source, keep=False), patience)
 
     # ---- operations on all blocks ----------------------------------------------------

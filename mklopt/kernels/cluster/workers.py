@@ -45,6 +45,7 @@ Array = np.ndarray
 Owners = dict[int, tuple[str, int]]  # of each block: the address of a worker, a thread
 ATTEMPTS = 8  # of one operation
 LOOK, PAUSE = 1.0, 0.1  # seconds between two looks at tasks, and at workers
+MOST_STUCK = 2  # looks that find workers, but no task with any of them
 RECONNECT = 5.0  # seconds that a scheduler may be out of reach
 ANSWER = 10.0  # seconds for the first answer of a scheduler
 LARGE = "1TB"  # of a task: Dask's own warning is for graphs of thousands of tasks
@@ -189,14 +190,19 @@ class Workers:
         return self._task(owner, answer, self.name, message)
 
     def _task(self, owner: tuple[str, int], function: Callable, *given: Any) -> Future:
+        """Where the owner is gone, another worker does it: see `_stuck`."""
         with config.set({"distributed.admin.large-graph-warning-threshold": LARGE}):
             return self.client.submit(
                 function,
                 *given,
                 workers=[owner[0]],
                 allow_other_workers=True,
-                pure=False,
+                key=self._key(),
             )
+
+    def _key(self) -> str:
+        """A new name of a task."""
+        return f"{self.name}-{uuid.uuid4().hex}"
 
     def _results(
         self, plan: Callable[[Owners, Moved], list[Future]], name: str
@@ -208,7 +214,7 @@ class Workers:
             try:
                 futures = plan(self._owners(), moved)
                 self._wait(futures)
-                found = self.client.gather(futures)
+                found = self._gather(futures)
                 moved.received = nbytes(found)
                 self.traffic.add(name, moved)
                 if not (failed := [x for x in found if isinstance(x, NoAnswer)]):
@@ -227,20 +233,65 @@ class Workers:
         Each future asks its own client: `distributed.wait` asks the default one, and
         where there are several clients it is not woken when a task is done.
         """
-        alone = 0.0  # seconds without a worker
+        look = self._looks()
         for future in futures:
             while True:
                 try:
                     error = future.exception(timeout=LOOK)
                 except TimeoutError:
-                    alone = 0.0 if self._workers() else alone + LOOK
-                    if alone > self.patience:
-                        why = f"there was no worker for {self.patience:g} s"
-                        raise self._lose(why) from None
+                    look(LOOK)
                 else:
                     break
             if error is not None:
                 raise error
+
+    def _gather(self, futures: list[Future]) -> list:
+        """The results of tasks that are done; they are lost if their worker dies now.
+
+        The scheduler makes lost ones again, or waits: see `_stuck`.
+        """
+        look, seconds = self._looks(), LOOK
+
+        async def results() -> list:
+            return await self.client.gather(futures, asynchronous=True)
+
+        while True:
+            try:
+                return self.client.sync(results, callback_timeout=seconds)
+            except TimeoutError:
+                look(seconds)
+                seconds *= 2  # large results take long, and come from the beginning
+
+    def _looks(self) -> Callable[[float], None]:
+        """A function to call again and again after so many seconds without a result.
+
+        It raises an error when there is no use in waiting.
+        """
+        alone, stuck = 0.0, 0  # seconds without a worker; looks that found no task
+
+        def look(seconds: float) -> None:
+            nonlocal alone, stuck
+            alone = 0.0 if self._workers() else alone + seconds
+            if alone > self.patience:
+                why = f"there was no worker for {self.patience:g} s"
+                raise self._lose(why) from None
+            stuck = stuck + 1 if self._stuck() else 0
+            if stuck == MOST_STUCK:
+                raise ConnectionError("no worker has these tasks") from None
+
+        return look
+
+    def _stuck(self) -> bool:
+        """Whether there are workers, but none has a task of ours.
+
+        A task whose owner is gone while no other worker is there waits for this owner,
+        also when others come: the scheduler looks at it again only for the address that
+        was asked for.
+        """
+        held = self.client.processing()
+        return bool(held) and not any(
+            str(key).startswith(self.name) for keys in held.values() for key in keys
+        )
 
     def _supply(self, failed: list[NoAnswer]) -> None:
         """Give workers what they need for an answer; their other errors are raised."""
@@ -251,14 +302,18 @@ class Workers:
                 raise found.error
         for found in failed:
             for block in getattr(found.error, "blocks", []):
-                P = self.source.packed(*self.cut.ends(block))
-                data = self.client.scatter(P, workers=[found.where], hash=False)
-                done = self.client.submit(
-                    *(put, self.name, block, data), workers=[found.where], pure=False
-                )
-                self._wait([done])
-                self.client.gather(done)
-                self.traffic.add(self.contents, Moved(1, 1, P.nbytes, 0, P.nbytes))
+                self._send(block, found.where)
+
+    def _send(self, block: int, where: str) -> None:
+        """Send a block to a worker; the scheduler has a KeyError if it just died."""
+        P = self.source.packed(*self.cut.ends(block))
+        try:
+            data = self.client.scatter(P, workers=[where], hash=False)
+        except KeyError:
+            raise ConnectionError(f"the worker at {where} is gone") from None
+        given = (put, self.name, block, data)
+        self._wait([self.client.submit(*given, workers=[where], key=self._key())])
+        self.traffic.add(self.contents, Moved(1, 1, P.nbytes, 0, P.nbytes))
 
     def _reconnect(self, error: BaseException) -> None:
         """Wait a little for the scheduler, if it does not answer."""

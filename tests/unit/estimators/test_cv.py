@@ -12,8 +12,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mklopt
 from mklopt import kernels
+from mklopt.estimators import cv
 from mklopt.estimators.classifier import MKLClassifier
 from mklopt.estimators.cv import MKLClassifierCV, _values
+from mklopt.kernels import fitted as fitted_module
+from mklopt.kernels.fitted import FittedKernels
 from tests.unit.estimators.samples import three_classes, two_classes
 
 
@@ -47,6 +50,21 @@ def test_a_path_has_the_scores_of_a_grid_search(classes, multi):
     assert np.mean(np.abs(path.scores_ - expected)) < 0.01
     assert grid.best_params_["C"] == path.C_
     np.testing.assert_array_equal(path.predict(X), grid.predict(X))
+
+
+def test_many_kernels_of_samples_held_out_are_not_stored(monkeypatch):
+    X, y = two_classes()
+    how: dict[str, Any] = dict(Cs=[0.1, 1.0], cv=3)
+    family = kernels.subset_gaussians(20)
+    stored = MKLClassifierCV(family, **how).fit(X, y)
+    monkeypatch.setattr(cv, "MAX_HELD_OUT", 0)
+    monkeypatch.setattr(fitted_module, "MOST_PACKED", 0)
+    monkeypatch.setattr(FittedKernels, "cross", None)
+    monkeypatch.setattr(FittedKernels, "grams", None)
+    found = MKLClassifierCV(family, **how).fit(X, y)
+    np.testing.assert_allclose(found.scores_, stored.scores_, atol=1e-3)
+    assert found.result_.problem.grams.storage == "lazy" and found.C_ == stored.C_
+    np.testing.assert_allclose(found.weights_, stored.weights_, atol=1e-2)
 
 
 def test_a_path_takes_other_scores_and_precomputed_kernels():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -114,6 +115,21 @@ def test_a_kernel_whose_fetch_fails_is_not_kept():
     source.broken = set()
     table, places = kept.of(np.array([1, 4, 5]))
     np.testing.assert_array_equal(table.P[places], source.store.P[[1, 4, 5]])
+
+
+def test_the_memory_is_free_at_once_with_the_store():
+    class Store:
+        def __init__(self):
+            self.kept = Kept(N, float, 5 * SIZE, self.fetch)
+
+        def fetch(self, numbers, P):
+            P[:] = stored().P[numbers]
+
+    store = Store()
+    assert store.kept.of(np.array([1])) is not None
+    table = weakref.ref(store.kept._table)
+    del store  # there is no cycle that waits for the garbage collector
+    assert table() is None
 
 
 def test_pickled_without_its_content():

@@ -204,7 +204,7 @@ def test_kernels_in_use_are_kept(monkeypatch):
         fetched.extend(index)
         fetch(index, P)
 
-    monkeypatch.setattr(grams._store.cache, "fetch", watched)
+    monkeypatch.setattr(grams._store.cache, "_fetch", lambda: watched)
     some, a = np.array([30, 2, 7, 5]), rng.normal(size=70)
     part, same = grams.subset(some), stored.subset(some)
     for ask in ("matvec", "quad"):  # a quad alone, as for pricing, keeps nothing
@@ -278,9 +278,49 @@ def test_what_is_streamed_here():
     assert can_stream(FAMILY.fit(X, "unit_trace"))
     assert can_stream(kernels.gaussians(range(1, 20)).fit(points))  # one base for all
     assert not can_stream(kernels.gaussians([1, 2]).fit(points))
-    assert not can_stream(FAMILY.fit(X, "multiplicative"))
+    assert can_stream(FAMILY.fit(X, ("spherical", "multiplicative")))
+    assert not can_stream(FAMILY.fit(X, ("multiplicative", "unit_trace")))
+    assert not can_stream(FAMILY.fit(X, "centre"))
     assert not can_stream(kernels.function(lambda A, B: A @ B.T).fit(X))
     assert not can_stream(kernels.from_distances(np.ones((3, 3)) - np.eye(3)))
+
+
+@pytest.mark.parametrize("steps", ["multiplicative", ("spherical", "multiplicative")])
+def test_variances_are_learned_in_a_sweep(steps):
+    """The numbers of matrices up to rounding; then all entries have the same bits."""
+    family = kernels.gaussians([0.7, "mean"], on="both") + kernels.polynomials([2, 3])
+    by_matrices, fitted = family.fit(X, steps), family.fit(X, steps)
+    K, grams = by_matrices.grams().dense(), fitted.lazy(0)
+    assert isinstance(grams._store, Streams)
+    for m in range(fitted.M):
+        found, expected = fitted.learned[m], by_matrices.learned[m]
+        np.testing.assert_allclose(found[len(expected) - 1], expected[max(expected)],
+                                   rtol=1e-12)  # fmt: skip
+        np.testing.assert_allclose(found[0], expected[0])
+    np.testing.assert_array_equal(grams.dense(), fitted.grams().dense())
+    np.testing.assert_allclose(grams.dense(), K, rtol=1e-11, atol=1e-12)
+    weights = np.linspace(0, 1, fitted.M)
+    summed = np.vstack(list(fitted.cross_sums(X[:9] + 1, weights)))
+    crossed = by_matrices.cross(X[:9] + 1)
+    np.testing.assert_allclose(summed, np.tensordot(weights, crossed, 1), rtol=1e-11)
+    assert np.all(np.isfinite(grams.verify_psd())) and grams.proof == "theorem"
+
+
+def test_what_a_kernel_learns_does_not_depend_on_the_others():
+    family = kernels.subset_gaussians(40, seed=3)
+    whole, parts = (family.fit(X, ("spherical", "multiplicative")) for _ in range(2))
+    whole.learn()
+    for some in (np.array([39, 3]), np.array([7])):
+        parts.subset(some)
+    parts.learn()
+    assert whole.learned.steps[1].tobytes() == parts.learned.steps[1].tobytes()
+
+
+def test_a_kernel_without_variance_is_named():
+    points = np.column_stack([X[:, 0], np.ones(len(X))])
+    family = kernels.gaussians(2, on="single")
+    with pytest.raises(ValueError, match=r"kernel 1, gaussian\(2\) on x1, is the same"):
+        family.fit(points, "multiplicative").lazy()
 
 
 def test_entries_that_are_not_finite_are_refused():

@@ -29,6 +29,7 @@ def dot(A, B):
         ("suzuki", kernels.suzuki()),
         ("kloft(4)", kernels.kloft(4)),
         ("rakotomamonjy", kernels.rakotomamonjy()),
+        ("subset_gaussians(70)", kernels.subset_gaussians(70)),
     ],
 )
 def test_a_text_is_its_family(text, family):

@@ -248,6 +248,20 @@ def test_a_worker_that_is_killed_during_an_operation(client, fitted, points):
         np.testing.assert_array_equal(q, alone.quad(np.full(stack.n, k + 2.0)))
 
 
+@pytest.mark.full  # a worker takes seconds to come back
+def test_the_only_worker_is_killed_during_an_operation(points):
+    """Its tasks wait for its address: they are asked again of the one that comes."""
+    big = kernels.subset_gaussians(700, seed=2).fit(np.tile(points[0], (4, 1)))
+    with (
+        distributed.LocalCluster(n_workers=1, **PLAIN) as local,
+        distributed.Client(local) as client,
+    ):
+        stack = mklopt.ClusterStack(client, big, storage="lazy")
+        expected = here(client, big, storage="lazy").quad(np.ones(stack.n))
+        kill_a_worker(client)
+        np.testing.assert_array_equal(stack.quad(np.ones(stack.n)), expected)
+
+
 def run(name: str, *words: str) -> subprocess.Popen:
     """A program of Dask in a process of its own."""
     return subprocess.Popen(
