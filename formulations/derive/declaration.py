@@ -237,8 +237,12 @@ class Declaration:
         parameters = tuple(sorted(given.items()))
         return dataclasses.replace(self, parameters=parameters)  # type: ignore[type-var]
 
-    def __call__(self, **changes: Any) -> Self:
+    def __call__(self, *unnamed: Any, **changes: Any) -> Self:
         """The same declaration with other parameters."""
+        if unnamed:
+            name = next(iter(self.get_params()), None)
+            how = f"give it by name: {self.name}({name}=…)" if name else "it takes none"
+            raise TypeError(f"{self.name} got the parameter {short(unnamed[0])}; {how}")
         return self.with_(**changes)
 
     def declared(self, *given: Any) -> Any:

@@ -465,3 +465,14 @@ def test_a_script_is_no_library_in_worker_processes(monkeypatch):
     main = types.SimpleNamespace(__file__="/lib/site-packages/joblib/worker.py")
     monkeypatch.setitem(sys.modules, "__main__", main)
     assert formulation(inside)(lam=2.0).get_params() == {"lam": 2.0}
+
+
+def test_parameters_are_given_by_name():
+    @formulation
+    def scaled(u, lam=1.0):
+        return lam * cp.sum(u)
+
+    with pytest.raises(TypeError, match=r"give it by name: scaled\(lam=…\)"):
+        scaled(2.0)
+    with pytest.raises(TypeError, match="it takes none"):
+        formulation(lambda u: cp.sum(u))(2.0)
