@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import mklopt
 from mklopt import GramStack, Problem
@@ -49,6 +51,21 @@ def test_all_own_problems_are_asked_and_no_others():
     assert [row.tol for row in one.rows] == [1e-4]
     both = mklopt.check_solver(right, problems=[FIRST], grades=["easy"])
     assert {row.grade for row in both.rows} == {"own", "easy"}
+
+
+def test_the_text_of_a_report_cuts_nothing():
+    """Long names go on in the next line, on a narrow terminal as well."""
+    long = f"breast cancer, {'all pairs of Gaussians, ' * 4}trace one"
+    report = mklopt.check_solver(right, problems={long: FIRST})
+    narrow = io.StringIO()
+    report.show(Console(file=narrow, width=80))
+    for text in (str(report), narrow.getvalue()):
+        assert "…" not in text
+        head = next(line for line in text.splitlines() if "α off" in line)
+        part = slice(head.index("problem"), head.index("gap") - 4)
+        cells = "".join(line[part].strip() for line in text.splitlines()[3:])
+        assert long.replace(" ", "") in cells.replace(" ", "")
+    assert long in report._repr_html_()
 
 
 @pytest.mark.parametrize(
