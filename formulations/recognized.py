@@ -34,8 +34,8 @@ import numpy as np
 from .base import Array, Formulation
 from .block_norm import BlockL1, BlockNorm
 from .block_power import BlockPower
-from .derive.declaration import Keyed
-from .derive.epigraph import DerivationError, split
+from .derive.declaration import Keyed, declared_at
+from .derive.epigraph import DerivationError
 from .derive.structure import Atom, Form, Part, form_of, linear_map
 from .derive.weight_form import weight_form
 from .fixed_weights import FixedWeights
@@ -174,7 +174,7 @@ def read(declare: Any, M: int) -> tuple[Any, Any, list]:
     import cvxpy as cp
 
     x = cp.Variable(M, nonneg=True)
-    expression, constraints = split(declare(x))
+    expression, constraints = declared_at(declare, x)
     return x, expression, [each for each in constraints if each.size]
 
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .base import Array, Formulation, stated
-from .derive.epigraph import split
+from .derive.declaration import split
 from .nested_norms import Tree
 from .norm_terms import UnitNorm
 from .rescaled import Rescaled

@@ -33,6 +33,7 @@ import importlib
 import inspect
 import pickle
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -46,6 +47,28 @@ from ...util.parameters import check_names
 
 PACKAGE = __name__.partition(".")[0]
 PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes, range)
+
+
+def split(declared: Any) -> tuple[Any, list]:
+    """A declaration is an expression, or (expression, [constraints])."""
+    if isinstance(declared, tuple):
+        expression, constraints = declared
+        return expression, list(constraints)
+    return declared, []
+
+
+def declared_at(declare: Callable, x: Any) -> tuple[Any, list]:
+    """What a function declares at x. Where it raises an error, there are no warnings.
+
+    np.linalg.norm(u) warns of products in CVXPY: the error says what to do.
+    """
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = split(declare(x))
+    for each in said:
+        place = each.filename, each.lineno
+        warnings.warn_explicit(each.message, each.category, *place)
+    return found
 
 
 class NoKeyError(Exception):

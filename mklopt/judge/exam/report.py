@@ -180,7 +180,9 @@ class SolverReport:
         say(self._verdict())
 
     def _verdict(self) -> str:
-        verdict = "passed" if self.passed else f"FAILED, most likely: {self.kind}"
+        known = self.kind != "not diagnosed"
+        why = f"most likely: {self.kind}" if known else "the cause is not known"
+        verdict = "passed" if self.passed else f"FAILED, {why}"
         return f"{self.solver}: {self._count()} problems certified: {verdict}"
 
     def to_frame(self) -> Any:

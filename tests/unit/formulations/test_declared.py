@@ -102,6 +102,7 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
         (lambda u: None, "returned NoneType"),
         (lambda u: np.sum(u), r"np.sum is of NumPy.* CVXPY's functions, cp.sum$"),
         (lambda u: np.linalg.norm(np.ones(6) + u), "functions, cp.norm$"),
+        (lambda u: np.linalg.norm(u), "functions, cp.norm$"),  # no warnings before it
         (lambda u: abs(u), "cp.sum and not np.sum"),
         (lambda u: cp.sum(u) * np.inf, "give finite constants and parameters"),
         (lambda u: -cp.sum(cp.log(u)), "infinite at u = 0.*@mklopt.variational"),

@@ -53,6 +53,12 @@ def test_all_own_problems_are_asked_and_no_others():
     assert {row.grade for row in both.rows} == {"own", "easy"}
 
 
+def test_a_report_says_that_a_cause_is_not_known():
+    half = lambda problem: (np.ones(3), 0.5 * problem.C * problem.y)  # noqa: E731
+    text = str(mklopt.check_solver(half, problems=PROBLEMS["first"]))
+    assert text.endswith("0 of 1 problems certified: FAILED, the cause is not known")
+
+
 def test_the_text_of_a_report_cuts_nothing():
     """Long names go on in the next line, on a narrow terminal as well."""
     long = f"breast cancer, {'all pairs of Gaussians, ' * 4}trace one"
