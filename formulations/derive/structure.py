@@ -354,7 +354,8 @@ def form_of(
 
 def linear_map(expression: Any, x: Any) -> Array | None:
     """A, where an expression is Ax; None for others."""
-    if not expression.is_affine() or [*expression.variables()] != [x]:
+    alone = all(variable is x for variable in expression.variables())
+    if not alone or not expression.is_affine() or expression.is_constant():
         return None
     columns, before = [], x.value
     for point in (np.zeros(x.size), *np.eye(x.size)):
