@@ -5,8 +5,9 @@ one step for each) of declarations without any closed form; the best of five, af
 first call that is not counted. At M = 100 none may take more than 20 ms. Only owl has
 closed forms, and is shown without them, too.
 
-Then the formulations of the package are declared again, as users would write them, and
-compared with themselves. Declarations made of known terms have twins with closed forms
+Then the formulations of the package are declared again, as users would write them (some
+twice: with the kernel weights as a variable, and by @variational), and compared with
+themselves. Declarations made of known terms have twins with closed forms
 (formulations/recognized.py): their operators may take 5 times as long at most, and
 solving to 1e-6 (hinge, n = 200, M = 50; the best of three) 3 times. The others are
 listed with their ratio. Both must use the same kernels. "read" is the time to recognize
@@ -65,6 +66,9 @@ def cases(M: int) -> dict[str, Formulation]:
         "latent_groups": gallery.latent_groups(eights),
         "log_barrier": gallery.log_barrier(),
         "prior_l1": gallery.prior_l1(1 + np.arange(M)),
+        "tree": formulation(
+            lambda u: cp.norm(u) + sum(cp.norm(u[list(group)]) for group in fives)
+        ),
     }
 
 
@@ -121,13 +125,14 @@ def twin_cases(M: int) -> dict[str, tuple[Formulation, Declared]]:
     for name, kind in formulations().items():
         for number, one in enumerate(kind.examples(M)):
             found[f"{name} {number}"] = one, formulation(one.penalty)
-    for number, one in enumerate(Ivanov.examples(M)):
-        found[f"Ivanov {number}"] = one, _ball(p=one.p)  # type: ignore[attr-defined]
-    for number, one in enumerate(Tikhonov.examples(M)):
-        found[f"Tikhonov {number}"] = one, _price(p=one.p, mu=one.mu)  # type: ignore[attr-defined]
-    for number, one in enumerate(NonIsotropic.examples(M)):
-        precision = np.linalg.inv(np.array(one.E))  # type: ignore[attr-defined]
-        found[f"NonIsotropic {number}"] = one, _ellipsoid(P=precision)
+    in_weights: dict[type[Formulation], Callable[[Any], Declared]] = {
+        Ivanov: lambda one: _ball(p=one.p),
+        Tikhonov: lambda one: _price(p=one.p, mu=one.mu),
+        NonIsotropic: lambda one: _ellipsoid(P=np.linalg.inv(np.array(one.E))),
+    }
+    for kind, declare in in_weights.items():
+        for number, one in enumerate(kind.examples(M)):
+            found[f"{kind.__name__} {number}, by weights"] = one, declare(one)
     return found
 
 

@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .base import Formulation, stated
-from .derive.declaration import Declaration, Keyed, key_of
-from .derive.epigraph import Epigraph, Template, split
+from .derive.declaration import Declaration, Keyed, key_of, split
+from .derive.epigraph import Epigraph, Template
 from .norms import Array, declared_quadratic
 from .recognized import Twin, from_penalty, from_price, twin_of
 

@@ -17,10 +17,9 @@ All are tuples of numbers of kernels: they can be parameters of a declaration.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
-from ..util.checks import check_list, short
+from ..util.checks import check_list, short, unknown
 from .base import Groups
 
 
@@ -162,8 +161,7 @@ def _places(names: list[str]) -> Callable[[str], int]:
     def place(name: Any) -> int:
         if name in known:
             return known[name]
-        near = get_close_matches(str(name), names, n=1) or names[:1]
-        raise ValueError(f"no kernel is called {name!r}; did you mean {near[0]!r}?")
+        raise ValueError(unknown("kernel", name, names))
 
     return place
 

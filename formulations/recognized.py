@@ -8,10 +8,13 @@ form up here:
     Σ a u + ½Σ b u², powers of norms,            all closed forms
     norms, sorted sums, sums of powers
     sums of these over disjoint kernels          all closed forms
+    sums of Euclidean norms of nested groups     all closed forms
     sums over overlapping kernels, others        value and weights
+    any of these with u_m ≤ 0 for some kernels   as without these kernels
 
 and for prices r(θ) of weights: ‖θ‖_p ≤ 1 (Ivanov), μ‖θ‖_p² (Tikhonov), ⟨a, θ⟩, and
-θᵀPθ ≤ 1 (NonIsotropic).
+θᵀPθ ≤ 1 or ‖Aθ‖₂ ≤ 1 (NonIsotropic); also where ½Σu²/θ + r(θ) is written out
+(derive/weight_form.py).
 
 Guarantee. Equal as functions by exact algebra, and once more compared with values of
 the declaration at random points, to CLOSE; where they differ, nothing is used. The twin
@@ -31,9 +34,10 @@ import numpy as np
 from .base import Array, Formulation
 from .block_norm import BlockL1, BlockNorm
 from .block_power import BlockPower
-from .derive.declaration import Keyed
-from .derive.epigraph import DerivationError, split
-from .derive.structure import Atom, Form, Part, form_of
+from .derive.declaration import Keyed, declared_at
+from .derive.epigraph import DerivationError
+from .derive.structure import Atom, Form, Part, form_of, linear_map
+from .derive.weight_form import weight_form
 from .fixed_weights import FixedWeights
 from .group_lasso import GroupLasso
 from .ivanov import Ivanov, Tikhonov
@@ -51,7 +55,7 @@ from .norms import INF
 from .ordered import OrderedWeightedL1
 from .rescaled import Rescaled
 from .sparse_block_norm import SparseBlockNorm
-from .sums import Sum
+from .sums import Forbidden, Sum
 
 CLOSE = 1e-9  # by how much closed form and declaration may differ, relatively …
 DERIVED_CLOSE = 1e-6  # … and where values of the declaration are derived
@@ -111,6 +115,8 @@ def _words(known: Formulation) -> str:
     if isinstance(known, Rescaled):
         stretch = "" if set(known.d) == {1.0} else " of stretched norms"
         return f"{known.c:.4g} times {_words(known.inner)}{stretch}"
+    if isinstance(known, Forbidden):
+        return "kernels that must not be used"
     if isinstance(known, UnitNorm):
         return f"the norm ‖u‖_{known.q:.4g}"
     if isinstance(known, LinearSquares):
@@ -152,25 +158,30 @@ def _agrees(owner: Any, twin: Formulation, M: int) -> bool:
     rng, epigraph = np.random.default_rng(0), owner.epigraph(M)
     points = [np.zeros(M), *rng.uniform(0.1, 2.0, size=(3, M))]
     points += [10.0 * rng.uniform(0, 1, M) * (rng.random(M) < 0.5)]
+    if twin.value(np.ones(M)) == INF:
+        allowed = np.isfinite([twin.value(axis) for axis in np.eye(M)])
+        points += [u * allowed for u in points]
     close = CLOSE if epigraph.is_explicit else DERIVED_CLOSE
     try:
         pairs = [(twin.value(u), float(epigraph.value(u)[0])) for u in points]
     except DerivationError:
         return False
-    return all(abs(a - b) <= close * (1 + abs(b)) for a, b in pairs)
+    return all(a == b or abs(a - b) <= close * (1 + abs(b)) for a, b in pairs)
 
 
-def read(declare: Any, M: int) -> tuple[Form | None, list[Any]]:
-    """The form of a declaration, and its constraints; the form is None: not known."""
+def read(declare: Any, M: int) -> tuple[Any, Any, list]:
+    """x, the expression, and the constraints that are not empty."""
     import cvxpy as cp
 
     x = cp.Variable(M, nonneg=True)
-    expression, constraints = split(declare(x))
-    constraints = [each for each in constraints if each.size]
-    if not isinstance(expression, cp.Expression) or not expression.is_dcp():
-        return None, constraints
-    bounds = [_bound(each, x) for each in constraints]
-    return form_of(expression, x), bounds
+    expression, constraints = declared_at(declare, x)
+    return x, expression, [each for each in constraints if each.size]
+
+
+def _form(expression: Any, x: Any, zeros: Iterable[int] = ()) -> Form | None:
+    """The form of an expression; None: not known."""
+    known = hasattr(expression, "is_dcp") and expression.is_dcp()
+    return form_of(expression, x, frozenset(zeros)) if known else None
 
 
 def _bound(constraint: Any, x: Any) -> tuple[Form | Array | None, float]:
@@ -184,26 +195,72 @@ def _bound(constraint: Any, x: Any) -> tuple[Form | Array | None, float]:
     quadratic = type(left).__name__ == "QuadForm" and left.args[0] is x
     if form is None and quadratic and left.args[1].is_constant():
         return np.asarray(left.args[1].value, float), limit
+    euclidean = type(left).__name__ in ("Pnorm", "PnormApprox") and left.p == 2
+    if form is None and euclidean and limit > 0:
+        A = linear_map(left.args[0], x)
+        return (None if A is None else A.T @ A), limit**2
     return form, limit
+
+
+def _zeros(constraints: list, x: Any) -> list[int] | None:
+    """The kernels that must not be used, if constraints say this and nothing else."""
+    found: list[int] = []
+    for each in constraints:
+        left, right = (*each.args, None)[:2]
+        upper = type(each).__name__ in ("Inequality", "Equality", "Zero")
+        zero = right is None or (right.is_constant() and not np.any(right.value))
+        A = linear_map(left, x) if upper and zero else None
+        if (
+            A is None
+            or np.any(A < 0)
+            or (right is None and type(each).__name__ != "Zero")
+        ):
+            return None
+        found += np.flatnonzero(np.any(A > 0, axis=0)).tolist()
+    return sorted(set(found))
 
 
 def from_penalty(declare: Any, M: int) -> Twin | None:
     """The twin of Ω(u)."""
-    form, constraints = read(declare, M)
-    if form is None or constraints:
+    x, expression, constraints = read(declare, M)
+    weighted = weight_form(expression, constraints, x)
+    if weighted is not None:
+        return _from_price(*weighted, M)
+    zeros = _zeros(constraints, x)
+    form = None if zeros is None else _form(expression, x, zeros)
+    if form is None or zeros is None:
         return None
     covered = np.array(form.a) > 0
     for atom in form.atoms:
         covered[[m for p in atom.parts for m, d in zip(p.index, p.d) if d]] = True
-    if not np.all(covered) or not np.all(np.isfinite(form.a)):
+    covered[zeros] = True
+    if not np.all(covered) or not np.all(np.isfinite(form.a)) or len(zeros) == M:
         return None
+    if zeros:
+        return Twin(made := _without(form, zeros), form.exact and bool(made.exact))
     made = _whole(form, M) or _sum(form)
     return Twin(made, form.exact and bool(made.exact), form)
 
 
+def _without(form: Form, zeros: list[int]) -> Formulation:
+    """A form where some kernels must not be used."""
+    M = len(form.a)
+    powers, rest = _split(form.atoms, M)
+    if set(powers) == {2.0} and not rest and not np.any(form.a) and not form.constant:
+        b = 2 * powers[2.0]
+        return FixedWeights(tuple(np.divide(1, b, where=b > 0, out=b).tolist()))
+    terms = (*_terms(form.atoms, M), (tuple(zeros), Forbidden()))
+    return Sum(terms, tuple(form.a.tolist()), form.constant)
+
+
 def from_price(declare: Any, M: int) -> Twin | None:
     """The twin of min over θ ≥ 0 of ½Σu²/θ + r(θ), from r."""
-    form, bounds = read(declare, M)
+    return _from_price(*read(declare, M), M)
+
+
+def _from_price(theta: Any, price: Any, constraints: list, M: int) -> Twin | None:
+    form = _form(price, theta)
+    bounds = [_bound(each, theta) for each in constraints]
     if form is None or form.constant:
         return None
     if not bounds and not form.atoms and np.all(form.a > 0):

@@ -9,26 +9,70 @@ so do
     prox  = that of f_i at u_i − step a_i
 
 The linear term completes the square; Ω increases, so (v − a) counts as 0 where it is
-negative. Where the f_i are multiples of Euclidean norms over nested groups (a tree), Ω*
-is 0 where the shrinkage by one group after the other, from the small ones to the large
-ones, leaves nothing of (v − a)₊. Reference: Jenatton et al. (2011), Proximal methods
-for hierarchical sparse coding, Lemma 1.
+negative. Where the f_i are multiples of Euclidean norms over nested groups, both follow
+from shrinkage by one group after the other (nested_norms.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import Array, Formulation
+from .base import Array, Formulation, stated
+from .derive.declaration import split
+from .nested_norms import Tree
 from .norm_terms import UnitNorm
 from .rescaled import Rescaled
 
 DISJOINT_ONLY = {"conjugate", "prox", "prox_slope", "feasible_scale", "dual_weights"}
 Terms = tuple[tuple[tuple[int, ...], Formulation], ...]
+
+
+@dataclass(frozen=True)
+class Forbidden(Formulation):
+    """Ω(u) = 0 at u = 0, and infinite elsewhere: kernels that must not be used."""
+
+    exact: ClassVar[bool] = True
+    listed: ClassVar[bool] = False
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """Reweighted: by zeros. The dual is 0."""
+        return stated(reweighted=True, smooth_dual=True)
+
+    def penalty(self, u: Any) -> Any:
+        """u ≤ 0 in CVXPY."""
+        import cvxpy as cp
+
+        return cp.Constant(0.0), [u <= 0]
+
+    def value(self, u: Array) -> float:
+        """0 at 0."""
+        return np.inf if np.any(u > 0) else 0.0
+
+    def conjugate(self, v: Array) -> float:
+        """0."""
+        return 0.0
+
+    def weights(self, u: Array) -> Array:
+        """0."""
+        return np.zeros(len(u))
+
+    def dual_weights(self, v: Array) -> Array:
+        """0."""
+        return np.zeros(len(v))
+
+    def prox(self, u: Array, step: Array | float) -> Array:
+        """0."""
+        return np.zeros(len(u))
+
+    def prox_slope(self, u: Array, step: Array | float) -> Array:
+        """No kernel is used."""
+        return np.zeros((0, 0))
 
 
 @dataclass(frozen=True)
@@ -69,13 +113,18 @@ class Sum(Formulation):
     @property
     def nested(self) -> bool:
         """Whether the terms are Euclidean norms over nested groups."""
-        sets = [set(index) for index, _ in self.terms]
-        laminar = all(a <= b or b <= a or not a & b for a in sets for b in sets)
-        return laminar and all(euclidean_factor(f) for _, f in self.terms)
+        return self._tree is not None
+
+    @property
+    def _tree(self) -> Tree | None:
+        return _tree_of(self.terms)
 
     def closed(self, name: str) -> bool:
-        """Value and weights always; the rest where terms share no kernel."""
-        if name in ("conjugate", "feasible_scale") and self.nested:
+        """Value and weights always; the rest where terms are disjoint, or nested."""
+        if (
+            name in ("conjugate", "feasible_scale", "prox", "prox_slope")
+            and self.nested
+        ):
             return True
         if name in DISJOINT_ONLY and not self.disjoint:
             return False
@@ -119,20 +168,11 @@ class Sum(Formulation):
         free[[m for index, _ in self.terms for m in index]] = False
         return free
 
-    def _shrunk(self, z: Array) -> Array:
-        """What nested groups leave of z, from the small ones to the large ones."""
-        z = z.copy()
-        for index, f in sorted(self.terms, key=lambda term: len(term[0])):
-            part, factor = z[list(index)], euclidean_factor(f)
-            size = float(np.linalg.norm(part))
-            z[list(index)] = part * (1 - factor / size) if size > factor else 0.0
-        return z
-
     def conjugate(self, v: Array) -> float:
         """−constant + Σ f_i*((v_i − a_i)₊)."""
         excess = np.maximum(v - np.array(self.a), 0.0)
-        if not self.disjoint:  # nested
-            return np.inf if np.any(self._shrunk(excess)) else -self.constant
+        if not self.disjoint and self._tree is not None:
+            return -self.constant if self._tree.holds(excess) else np.inf
         if np.any(excess[self._free] > 0):
             return np.inf
         return sum(f.conjugate(x) for _, f, x in self._parts(excess)) - self.constant
@@ -162,6 +202,9 @@ class Sum(Formulation):
         """That of each term at u − step a."""
         step = np.broadcast_to(np.asarray(step, float), u.shape)
         z = np.maximum(u - step * np.array(self.a), 0.0)
+        if not self.disjoint:
+            tree = self._tree
+            return super().prox(u, step) if tree is None else tree.prox(z, step)
         for index, f, part in self._parts(z):
             z[index] = f.prox(part, step[index])
         return z
@@ -170,6 +213,11 @@ class Sum(Formulation):
         """Block by block."""
         step = np.broadcast_to(np.asarray(step, float), u.shape)
         moved = np.maximum(u - step * np.array(self.a), 0.0)
+        if not self.disjoint:
+            tree = self._tree
+            if tree is None:
+                return super().prox_slope(u, step)
+            return tree.slope(moved, step)
         J = np.eye(len(u))
         for index, f, part in self._parts(moved):
             used = np.array(index)[f.prox(part, step[index]) > 0]
@@ -180,12 +228,27 @@ class Sum(Formulation):
     def penalty(self, u: Any) -> Any:
         """The sum as a CVXPY expression."""
         total = self.constant + np.array(self.a) @ u
-        return total + sum(f.penalty(u[list(index)]) for index, f in self.terms)
+        constraints: list[Any] = []
+        for index, f in self.terms:
+            term, more = split(f.penalty(u[list(index)]))
+            total, constraints = total + term, [*constraints, *more]
+        return (total, constraints) if constraints else total
 
     def rounding(self, M: int) -> float:
         """The largest of all terms, and one sum more."""
         most = max((f.rounding(M) for _, f in self.terms), default=0.0)
         return most + super().rounding(M) if self.exact else super().rounding(M)
+
+
+@lru_cache(maxsize=64)
+def _tree_of(terms: Terms) -> Tree | None:
+    """The groups of nested Euclidean norms; None: terms are others."""
+    sets = [set(index) for index, _ in terms]
+    laminar = all(a <= b or b <= a or not a & b for a in sets for b in sets)
+    factors = [euclidean_factor(f) for _, f in terms]
+    if not laminar or not all(factors):
+        return None
+    return Tree(tuple((index, c) for (index, _), c in zip(terms, factors)))
 
 
 def euclidean_factor(term: Formulation) -> float:

@@ -89,7 +89,7 @@ def known_kind(name: str) -> type[Formulation]:
     name = name.strip()
     sought = ALIASES.get(name.lower(), name).replace("_", "").lower()
     if sought not in plain:
-        raise ValueError(unknown("formulation", name, known))
+        raise ValueError(unknown("formulation", name, [*ALIASES, *known]))
     return plain[sought]
 
 

@@ -57,7 +57,7 @@ def convergence(
     if not traces or not all(isinstance(t, Trace) and len(t) for t in traces):
         raise ValueError(
             f"{short(given)} has no iterates to draw; give what mklopt.solve returns, "
-            "or its trace"
+            "its trace, or a list of them with names=[…]"
         )
     usual = [str(trace.about.get("solver", "")) for trace in traces]
     labels = usual if names is None else list(map(str, names))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formulations.derive.epigraph import split
+from ..formulations.derive.declaration import split
 from ..grams.psd import root
 from ..grams.stack import GramStack
 from ..problem import Problem

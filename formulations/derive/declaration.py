@@ -33,6 +33,7 @@ import importlib
 import inspect
 import pickle
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -46,6 +47,28 @@ from ...util.parameters import check_names
 
 PACKAGE = __name__.partition(".")[0]
 PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes, range)
+
+
+def split(declared: Any) -> tuple[Any, list]:
+    """A declaration is an expression, or (expression, [constraints])."""
+    if isinstance(declared, tuple):
+        expression, constraints = declared
+        return expression, list(constraints)
+    return declared, []
+
+
+def declared_at(declare: Callable, x: Any) -> tuple[Any, list]:
+    """What a function declares at x. Where it raises an error, there are no warnings.
+
+    np.linalg.norm(u) warns of products in CVXPY: the error says what to do.
+    """
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = split(declare(x))
+    for each in said:
+        place = each.filename, each.lineno
+        warnings.warn_explicit(each.message, each.category, *place)
+    return found
 
 
 class NoKeyError(Exception):
@@ -237,8 +260,12 @@ class Declaration:
         parameters = tuple(sorted(given.items()))
         return dataclasses.replace(self, parameters=parameters)  # type: ignore[type-var]
 
-    def __call__(self, **changes: Any) -> Self:
+    def __call__(self, *unnamed: Any, **changes: Any) -> Self:
         """The same declaration with other parameters."""
+        if unnamed:
+            name = next(iter(self.get_params()), None)
+            how = f"give it by name: {self.name}({name}=…)" if name else "it takes none"
+            raise TypeError(f"{self.name} got the parameter {short(unnamed[0])}; {how}")
         return self.with_(**changes)
 
     def declared(self, *given: Any) -> Any:

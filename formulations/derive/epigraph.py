@@ -36,7 +36,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .cones import Array, Block, Cones, Solution
-from .declaration import numpy_calls
+from .declaration import declared_at, numpy_calls
 from .same_trees import same_declaration
 from .sorted_sums import UNSETTLED, Ordered, in_order
 
@@ -46,14 +46,6 @@ HARMLESS = ("np.array", "np.arange", "np.ones", "np.zeros", "np.eye", "np.asarra
 
 class DerivationError(RuntimeError):
     """A quantity could not be derived from a declaration to a trustworthy accuracy."""
-
-
-def split(declared: Any) -> tuple[Any, list]:
-    """A declaration is an expression, or (expression, [constraints])."""
-    if isinstance(declared, tuple):
-        expression, constraints = declared
-        return expression, list(constraints)
-    return declared, []
 
 
 @dataclass
@@ -217,7 +209,7 @@ class Epigraph:
         import cvxpy as cp
 
         try:
-            expression, constraints = split(declare(x))
+            expression, constraints = declared_at(declare, x)
         except ValueError:
             raise  # a sentence of its own
         except Exception as error:

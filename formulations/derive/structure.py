@@ -109,6 +109,11 @@ class Form:
         return Form(c * self.a, c * self.constant, atoms, self.exact and kept)
 
     @property
+    def is_zero(self) -> bool:
+        """Whether it is 0 everywhere."""
+        return not (self.atoms or self.constant or np.any(self.a))
+
+    @property
     def is_unit(self) -> bool:
         """Whether all its factors are powers of 2: products with them are exact."""
         return _powers_of_2([*self.a, self.constant, *(atom.c for atom in self.atoms)])
@@ -148,10 +153,11 @@ class Form:
 
 @dataclass
 class Reader:
-    """Reads trees over one variable x of M entries."""
+    """Reads trees over one variable x of M entries, some of which are known to be 0."""
 
     x: Any
     M: int
+    zeros: frozenset[int] = frozenset()
     rules: dict[str, Callable] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -174,7 +180,8 @@ class Reader:
     def entries(self, node: Any) -> list[Form]:
         """The entries of a node, one form each, in C order."""
         if node is self.x:
-            return [Form(row) for row in np.eye(self.M)]
+            used = [float(m not in self.zeros) for m in range(self.M)]
+            return [Form(row) for row in np.diag(used)]
         if node.is_constant():
             values = np.ravel(_dense(node.value))
             return [Form(np.zeros(self.M), float(value)) for value in values]
@@ -311,7 +318,7 @@ class Reader:
         return [Form(np.zeros(self.M), 0.0, (atom,), False)]
 
     def _sorted(self, node: Any) -> list[Form]:
-        found = [f.norm for f in self.entries(node.args[0])]
+        found = [f.norm for f in self.entries(node.args[0]) if not f.is_zero]
         parts = [atom.parts[0] for atom in found]
         if any(len(p.index) > 1 or p.d != (1.0,) for p in parts):
             raise NoRule("a sorted sum of other things than entries")
@@ -322,7 +329,8 @@ class Reader:
             lam = np.clip(node.k - np.arange(len(index)), 0.0, 1.0)
         else:
             given = np.ravel(_dense(node.args[1].value))
-            lam = np.sort(np.append(given, np.zeros(len(index) - len(given))))[::-1]
+            more = np.zeros(max(0, len(index) - len(given)))
+            lam = np.sort(np.append(given, more))[::-1][: len(index)]
         if np.any(lam < 0):
             raise NoRule("a sorted sum with negative weights")
         part = Part(1.0, tuple(index), (1.0,) * len(index))
@@ -330,13 +338,31 @@ class Reader:
         return [Form(np.zeros(self.M), 0.0, (atom,), False)]
 
 
-def form_of(expression: Any, x: Any) -> Form | None:
-    """A tree of CVXPY over x ≥ 0 in the form above; None where a part has no rule."""
+def form_of(
+    expression: Any, x: Any, zeros: frozenset[int] = frozenset()
+) -> Form | None:
+    """A tree of CVXPY over x ≥ 0 in the form above; None where a part has no rule.
+
+    zeros: entries of x that are 0
+    """
     try:
-        found = Reader(x, x.size).entries(expression)
+        found = Reader(x, x.size, zeros).entries(expression)
     except (NoRule, OverflowError):
         return None
     return found[0] if len(found) == 1 else None
+
+
+def linear_map(expression: Any, x: Any) -> Array | None:
+    """A, where an expression is Ax; None for others."""
+    alone = all(variable is x for variable in expression.variables())
+    if not alone or not expression.is_affine() or expression.is_constant():
+        return None
+    columns, before = [], x.value
+    for point in (np.zeros(x.size), *np.eye(x.size)):
+        x.value = point
+        columns.append(np.ravel(_dense(expression.value)))
+    x.value = before
+    return None if np.any(columns[0]) else np.array(columns[1:]).T
 
 
 def _total(forms: Iterable[Form]) -> Form:
@@ -357,6 +383,7 @@ def _norm_by(q: float) -> Callable[[list[Form]], Form]:
     """‖(entries)‖_q of entries that are norms."""
 
     def of(entries: list[Form]) -> Form:
+        entries = [entry for entry in entries if not entry.is_zero] or entries[:1]
         if q == 1 or len(entries) == 1:
             return _total(entries)
         atoms = [entry.norm for entry in entries]
@@ -384,7 +411,7 @@ def _norm_by(q: float) -> Callable[[list[Form]], Form]:
 
 def _raised(form: Form, k: float) -> Form:
     """The power k of a form that is a norm; ‖x‖_k^k is a sum."""
-    if k == 1:
+    if k == 1 or form.is_zero:
         return form
     zero = np.zeros(len(form.a))
     powered = len(form.atoms) == 1 and not np.any(form.a) and form.constant == 0

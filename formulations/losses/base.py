@@ -41,8 +41,8 @@ import numpy as np
 
 from ..base import stated
 from ..derive.closed_forms import ClosedForms
-from ..derive.declaration import Keyed
-from ..derive.epigraph import Epigraph, split
+from ..derive.declaration import Keyed, split
+from ..derive.epigraph import Epigraph
 from ..norms import INF, increasing_root, newton_root
 from .domains import Array, Box, Projected, Simplex
 from .labels import LABELS

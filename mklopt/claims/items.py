@@ -33,13 +33,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from ..campaign.fingerprint import fingerprint
-from ..judge.rates import RateCheck
 from ..util.checks import unknown
 from ..util.files import write_whole
 from ..util.style import styled
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ..judge.rates import RateCheck
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 MODES = ("tiny", "quick", "full")

@@ -49,8 +49,9 @@ from ..reference.c_zero import C_zero
 from ..solvers import that_can
 from ..util.checks import short
 from ..util.files import write_whole
+from ..util.html import bold, facts
 from .closed_forms import CHECKS, FormulationReport, check_closed_forms
-from .inspection_page import page, table
+from .inspection_page import page
 from .support import limits, support
 from .unit_balls import draw, dual_norm
 
@@ -223,7 +224,8 @@ class Inspection:
         return made
 
     def _repr_html_(self) -> str:
-        return f"<b>{escape(repr(self.formulation))}, M = {self.M}</b>{table(self)}"
+        name = f"{self.formulation!r}, M = {self.M}"
+        return f"{bold(escape(name))}{facts(dict(self.facts()))}"
 
     @property
     def source(self) -> str:

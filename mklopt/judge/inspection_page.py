@@ -7,26 +7,18 @@ import io
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..util.html import facts
+
 if TYPE_CHECKING:
     from .inspection import Inspection
 
 STYLE = """
 body { font: 15px/1.5 sans-serif; max-width: 50em; margin: 2em auto; color: #222; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: 0.35em 0.8em 0.35em 0; }
-tr { border-top: 1px solid #ddd; } th { white-space: nowrap; font-weight: 600; }
+tr { border-top: 1px solid #ddd; } td:first-child { white-space: nowrap; }
 pre { background: #f6f6f6; padding: 0.8em; overflow-x: auto; }
 img { max-width: 100%; }
 """
-
-
-def table(found: Inspection) -> str:
-    """The facts as a table."""
-    rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(said)}</td></tr>"
-        for name, said in found.facts()
-    )
-    return f"<table>{rows}</table>"
 
 
 def page(found: Inspection) -> str:
@@ -37,7 +29,7 @@ def page(found: Inspection) -> str:
     )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{STYLE}</style><h1>{title}</h1>{table(found)}{_picture(found)}{source}"
+        f"<style>{STYLE}</style><h1>{title}</h1>{facts(dict(found.facts()))}{_picture(found)}{source}"
         "</html>"
     )
 

@@ -30,7 +30,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import stdtrit
 
 from ..problem import Problem
@@ -339,6 +338,7 @@ def radius_squared(problem: Problem) -> float:
 
 def _sup_on_level_set(problem: Problem, v: Array, value: float) -> float:
     """sup ⟨v, u⟩ over Ω(u) ≤ value, from above: min over s of (value + Ω*(sv))/s."""
+    from scipy.optimize import minimize_scalar
 
     def bound(log_s: float) -> float:
         s = np.exp(log_s)

@@ -105,8 +105,8 @@ def _plane(found: Inspection, rays: int = 65) -> Any:
         axis.axvline(0, color="0.6", linewidth=0.6)
         axis.set_aspect("equal")
         axis.set_title(name, fontsize=10)
-    axes[0].set(xlabel="u₁", ylabel="u₂")
-    axes[1].set(xlabel="v₁", ylabel="v₂")
+    axes[0].set(xlabel="$u_0$", ylabel="$u_1$")
+    axes[1].set(xlabel="$v_0$", ylabel="$v_1$")
     figure.suptitle(found.formulation.name, fontsize=11)
     figure.tight_layout()
     return figure
@@ -125,7 +125,7 @@ def _space(found: Inspection) -> Any:
     for signs in np.stack(np.meshgrid(*[[1, -1]] * 3), axis=-1).reshape(-1, 3):
         octant = signs[:, None, None] * d * r
         axis.plot_surface(*octant, color=COLOURS[4], alpha=0.9, linewidth=0)
-    axis.set(xlabel="u₁", ylabel="u₂", zlabel="u₃")
+    axis.set(xlabel="$u_0$", ylabel="$u_1$", zlabel="$u_2$")
     axis.set_box_aspect((1, 1, 1))
     axis.set_title(f"unit ball of {found.formulation.name}", fontsize=10)
     return figure

@@ -6,10 +6,11 @@
     mklopt.solve(problem, mine)              # also race and check_solver; on the
     mklopt solve sonar --solver my:mine      # command line: a module and a name
 
-A generator yields iterates like ours. An object has `fit(problem)`, or `fit(K, y)` with
-the kernels K (M, n, n); then it, or what `fit` returned, has `weights` or `weights_`,
-and `dual`, `dual_`, or `dual_coef_` with `support_`. Without a dual, α is that of the
-SVM at the weights. What comes back is certified like every other point.
+A generator yields iterates like ours, or what a function returns. An object has
+`fit(problem)`, or `fit(K, y)` with the kernels K (M, n, n); then it, or what `fit`
+returned, has `weights` or `weights_`, and `dual`, `dual_`, or `dual_coef_` with
+`support_`. Without a dual, α is that of the SVM at the weights. What comes back is
+certified like every other point.
 """
 
 from __future__ import annotations
@@ -67,11 +68,9 @@ def _steps(function: Callable) -> Callable:
     def steps(problem: Problem, **options: Any) -> Any:
         returned = function(problem, **options)
         if hasattr(returned, "send"):
-            yield from checked_iterates(returned)
+            yield from checked_iterates(returned, problem)
         else:
-            weights, dual = point_of(returned, problem)
-            dual = dual_at_weights(problem, weights) if dual is None else dual
-            yield Iterate(dual=dual, weights=weights)
+            yield _completed(returned, problem)
 
     with suppress(TypeError, ValueError):  # built-in functions have no signature
         first, *others = inspect.signature(function).parameters.values()
@@ -80,21 +79,31 @@ def _steps(function: Callable) -> Callable:
     return steps
 
 
-def checked_iterates(generator: Any) -> Iterator[Iterate]:
+def _completed(given: Any, problem: Problem) -> Iterate:
+    """What a function returns, as an iterate; without α, that of the SVM."""
+    weights, dual = point_of(given, problem)
+    dual = dual_at_weights(problem, weights) if dual is None else dual
+    return Iterate(dual=dual, weights=weights)
+
+
+def checked_iterates(generator: Any, problem: Problem) -> Iterator[Iterate]:
     """The iterates of a generator, each checked; it gets the certificates sent here."""
     certificate: Any = None
     with closing(generator), suppress(StopIteration):
         while True:
-            certificate = yield _iterate(generator.send(certificate))
+            certificate = yield _iterate(generator.send(certificate), problem)
 
 
-def _iterate(given: Any) -> Iterate:
+def _iterate(given: Any, problem: Problem) -> Iterate:
     """An iterate whose functions are called once, when it is certified."""
     if not isinstance(given, Iterate):
-        raise BadAnswer(
-            f"the generator yielded a {type(given).__name__}; yield "
-            "mklopt.solvers.Iterate(dual=…, weights=…)"
-        )
+        point = isinstance(given, tuple | list | np.ndarray)
+        if not point and not any(hasattr(given, name) for name in WEIGHTS):
+            raise BadAnswer(
+                f"the generator yielded a {type(given).__name__}; yield "
+                "mklopt.solvers.Iterate(dual=…, weights=…) or (weights, dual)"
+            )
+        return _completed(given, problem)
     parts = {name: getattr(given, name) for name in ("dual", "coefficients")}
     once: dict[str, Any] = {k: cache(v) for k, v in parts.items() if callable(v)}
     return replace(given, **once)

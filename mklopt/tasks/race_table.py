@@ -99,9 +99,10 @@ class Summary:
         Returns
         -------
         str
-            It needs \usepackage{booktabs}.
+            It needs \usepackage{booktabs}. The first line is a comment that says what
+            the numbers are.
         """
-        return latex(self.table())
+        return f"% {self._remark()}\n{latex(self.table())}"
 
     def _cell(self, problem: str, solver: str) -> tuple[float, str]:
         """The mean as it is printed (∞ for a failure), and the text of the cell."""
@@ -114,13 +115,19 @@ class Summary:
         text = plus_minus(mean, spread if len(found) > 1 else None)
         return float(text.split(" ")[0]), text
 
-    def __str__(self) -> str:
+    def _remark(self) -> str:
+        """What the numbers are."""
         unit = self.labels.get(self.column, AXES[self.column])
-        return as_text(self.table(), 110) + f"\n{unit} to a gap of {self.tol:g}"
+        counts = sorted({len(found) for found in self.times.values()})
+        runs = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
+        spread = f": mean ± standard deviation of {runs} runs" if counts[-1] > 1 else ""
+        return f"{unit} to a relative gap of {self.tol:g}{spread}"
+
+    def __str__(self) -> str:
+        return f"{as_text(self.table(), 110)}\n{self._remark()}"
 
     def _repr_html_(self) -> str:
-        unit = self.labels.get(self.column, AXES[self.column])
-        return html(self.table(), f"{unit} to a gap of {self.tol:g}")
+        return html(self.table(), self._remark())
 
 
 def summary(

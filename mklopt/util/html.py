@@ -22,7 +22,7 @@ def html_table(
 ) -> str:
     """A table of cells that are escaped already, with a paragraph for each remark.
 
-    sides: "left" or "right", for each column
+    sides: "left" or "right", for each column. Without rows there is no table.
     """
 
     def line(kind: str, row: Sequence[str]) -> str:
@@ -30,10 +30,11 @@ def html_table(
         cells = [f'<{kind} style="{s}">{c}</{kind}>' for s, c in zip(styles, row)]
         return f"<tr>{''.join(cells)}</tr>"
 
-    first = [line("th", head)] if head else []
-    body = [*first, *(line("td", row) for row in rows)]
     said = [f"<p>{escape(remark)}</p>" for remark in remarks]
-    return "\n".join(["<table>", *body, "</table>", *said])
+    body = [line("td", row) for row in rows]
+    first = [line("th", head)] if head else []
+    table = ["<table>", *first, *body, "</table>"] if body else []
+    return "\n".join([*table, *said])
 
 
 def facts(known: dict[str, str], *remarks: str) -> str:

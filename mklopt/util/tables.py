@@ -17,10 +17,13 @@ from .latex import escaped
 
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
-    """An empty table: columns of words, then columns of numbers aligned right."""
+    """An empty table: columns of words, then columns of numbers aligned right.
+
+    Where it is too wide, words go on in the next line: nothing is cut.
+    """
     found = Table(title=title or None, title_justify="left", box=SIMPLE, pad_edge=False)
     for name in words:
-        found.add_column(name, no_wrap=True)
+        found.add_column(name, overflow="fold")
     for name in numbers:
         found.add_column(name, justify="right", no_wrap=True)
     return found

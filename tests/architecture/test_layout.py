@@ -24,7 +24,7 @@ PLUG_INS = {  # rooms in which every other file registers something
         *("base", "declared", "gallery", "mixed_prox", "norms", "restricted", "text"),
         "groupings",
         # the terms that declarations are recognized in
-        *("recognized", "norm_terms", "ordered", "rescaled", "sums"),
+        *("recognized", "nested_norms", "norm_terms", "ordered", "rescaled", "sums"),
     },
     "formulations.losses": {
         *("base", "class_terms", "declared", "domains", "face"),

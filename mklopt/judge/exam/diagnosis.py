@@ -29,6 +29,7 @@ AS_GOOD = 0.95  # of the votes: what has so many is not told from the best
 SAME_VALUE = 1e-3  # relative: values of J nearer than this are the same
 AHEAD = 0.5  # the cosine of the angle between a step and the way, at least
 STILL_FALLING = 0.9  # a gap below this part of an earlier one is still falling
+NO_PROOF = "this is an observation, not a proof"
 
 
 def observed(case: Case) -> Explanation:
@@ -41,7 +42,7 @@ def observed(case: Case) -> Explanation:
     falling = len(gaps) == 1 or (len(gaps) > 1 and gaps[-1] < STILL_FALLING * gaps[-2])
     if answer.ended == "finished" and falling:
         words = f"stopped early: the gap was still falling when it ended at {gap:.1e}"
-        return Explanation("stopped early", words + off)
+        return Explanation("stopped early", f"{words}{off}; {NO_PROOF}")
     if answer.ended == "time_limit" and gaps[-1] < STILL_FALLING * gaps[len(gaps) // 2]:
         words = f"out of time: the gap fell to {gaps[-1]:.1e} in {answer.seconds:.3g} s"
         return Explanation("out of time", words + off)
@@ -66,7 +67,7 @@ def _wrong_weights(case: Case, inner: float) -> Explanation:
     """
     if case.answer.ended == "returned" and case.error < SMALL_GAP:
         gap = f"{case.error:.1e}"
-        words = f"stopped early: the gap is {gap}; α solves the SVM at the weights"
+        words = f"stopped early: α solves the SVM at the weights, gap {gap}; {NO_PROOF}"
         return Explanation("stopped early", words)
     solves = f"α solves the SVM at these weights ({inner:.1e})"
     right, theta = case.best_weights, case.weights
@@ -77,14 +78,14 @@ def _wrong_weights(case: Case, inner: float) -> Explanation:
         words = (
             f"gradient sign: {solves}, and they are worse than equal weights (J = "
             f"{here:.4g}, equal {first:.4g}, optimal {last:.4g}), as after steps along "
-            "+∇J in place of −∇J; this is consistent and not proved"
+            f"+∇J in place of −∇J; {NO_PROOF}"
         )
         return Explanation("gradient sign", words)
     way = (first - here) / max(first - last, 1e-300)
     if moved and SAME_VALUE < way < 1 + SAME_VALUE and _ahead(equal, theta, right):
         words = (
             f"stopped early: {solves}, and they have made {way:.0%} of the way from "
-            "equal weights to the optimum, by value; this is consistent and not proved"
+            f"equal weights to the optimum, by value; {NO_PROOF}"
         )
         return Explanation("stopped early", words)
     off_by = float(np.linalg.norm(theta - right))

@@ -17,7 +17,6 @@ was observed of the point is said all the same.
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -28,6 +27,7 @@ from ...certificates.certificate import Certificate
 from ...problem import Problem
 from ...tasks.certify import certify
 from ...util.tables import as_text, plain_table
+from ...util.tables import html as as_html
 from .answer import Answer, Candidate
 from .case import Case, Explanation
 from .diagnosis import decades, observed, ranked
@@ -36,6 +36,7 @@ Array = np.ndarray
 MOST = 0.5  # of it: a change that leaves more does not explain the gap
 AT_LEAST = 0.1  # of the gap in powers of ten: what explains less is no cause
 MAX_SHOWN = 6  # causes in the table
+NOTHING = "not diagnosed"  # what is said where nothing was observed
 VAGUE = ("dual not optimal", "weights not optimal", "dual infeasible", "wrong weights")
 
 
@@ -51,7 +52,8 @@ class Cause:
         The error of the changed pair: its certified gap, or the square of the distance
         of α from the feasible set; NaN for an observation, which changes nothing.
     explains : float
-        The share of the gap that it explains, in powers of ten, from 0 to 1.
+        The share of the gap that it explains, in powers of ten, from 0 to 1; NaN for an
+        observation.
     whole : bool
         Whether it explains the gap: what is left is a hundredth of it, or ten times the
         tolerance, and at most half of the powers of ten.
@@ -62,6 +64,11 @@ class Cause:
     gap: float
     explains: float
     whole: bool
+
+    @property
+    def observed(self) -> bool:
+        """Whether it is an observation: nothing was changed, nothing is certified."""
+        return math.isnan(self.gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +125,10 @@ class Diagnosis:
             return f"these cannot be told apart: {told}"
         if not self.causes:
             return f"not known: no hypothesis explains the gap of {self.error:.1e}"
-        return f"not known; the nearest is: {self.causes[0].words}"
+        first = self.causes[0]
+        return (
+            f"not known; {'observed' if first.observed else 'nearest'}: {first.words}"
+        )
 
     def table(self) -> Any:
         """The causes, with the gap that each leaves.
@@ -129,9 +139,7 @@ class Diagnosis:
         """
         found = plain_table("", ("", "cause"), ("gap with it", "explains"))
         for rank, cause in enumerate(self.causes[:MAX_SHOWN], 1):
-            observation = math.isnan(cause.gap)
-            cells = ("observed", "–") if observation else _cells(cause)
-            found.add_row(str(rank), cause.kind, *cells)
+            found.add_row(str(rank), cause.kind, *_cells(cause))
         return found
 
     def to_frame(self) -> Any:
@@ -155,23 +163,28 @@ class Diagnosis:
             f"{rank}. {cause.words}"
             for rank, cause in enumerate(self.causes[:MAX_SHOWN], 1)
         ]
-        return "\n".join([head, as_text(self.table(), 100), *words, self.summary])
+        return "\n".join([head, as_text(self.table(), 100), *words, self._verdict()])
+
+    def _verdict(self) -> str:
+        """The summary, with causes by their number in the table."""
+        whole = [str(n) for n, cause in enumerate(self.causes, 1) if cause.whole]
+        if len(whole) == 1:
+            return f"explained by one change: cause {whole[0]}"
+        if whole:
+            return f"these cannot be told apart: causes {', '.join(whole)}"
+        which = "observed is" if self.causes[0].observed else "nearest is"
+        return f"not known; {which} 1"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{rank}</td><td>{html.escape(cause.kind)}</td>"
-            f"<td>{html.escape(cause.words)}</td><td>{_cells(cause)[0]}</td>"
-            f"<td>{_cells(cause)[1]}</td></tr>"
-            for rank, cause in enumerate(self.causes[:MAX_SHOWN], 1)
-        )
-        names = ("", "cause", "what it says", "gap with it", "explains")
-        head = "".join(f"<th>{name}</th>" for name in names)
-        table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
-        return f"<p>{html.escape(self.summary)}</p>{table}"
+        names = ("", "cause", "what it says"), ("gap with it", "explains")
+        found = plain_table("", *names)
+        for rank, cause in enumerate(self.causes[:MAX_SHOWN], 1):
+            found.add_row(str(rank), cause.kind, cause.words, *_cells(cause))
+        return as_html(found, self.summary)
 
 
 def _cells(cause: Cause) -> tuple[str, str]:
-    if math.isnan(cause.gap):
+    if cause.observed:
         return "observed", "–"
     return f"{cause.gap:.1e}", f"{cause.explains:.0%}"
 
@@ -248,20 +261,20 @@ def _causes(case: Case) -> list[Cause]:
         cause = _cause(told, case)
         if told.kind not in found and cause.explains >= AT_LEAST:
             found[told.kind] = cause
-    if not any(cause.whole for cause in found.values()):
-        seen = _cause(observed(case), case)
-        found = (
-            {seen.kind: seen} | found
-            if seen.kind not in VAGUE
-            else found | {seen.kind: found.get(seen.kind, seen)}
-        )
+    seen = _cause(observed(case), case)
+    if any(cause.whole for cause in found.values()) or seen.kind == NOTHING:
+        return list(found.values())
+    if seen.kind in VAGUE:
+        found |= {seen.kind: found.get(seen.kind, seen)}
+    else:
+        found = {seen.kind: seen} | found
     return list(found.values())
 
 
 def _cause(told: Explanation, case: Case) -> Cause:
     total = math.log10(min(case.error, 10.0) / case.tol)
-    share = 0.0 if math.isnan(told.error) else decades(told, case) / max(total, 0.1)
-    share = min(max(share, 0.0), 1.0)
+    share = min(max(decades(told, case) / max(total, 0.1), 0.0), 1.0)
+    share = math.nan if math.isnan(told.error) else share
     enough = told.error <= case.explained and share >= MOST
     whole = enough and told.kind not in VAGUE
     return Cause(told.kind, told.words, told.error, share, whole)

@@ -142,7 +142,8 @@ def wrong_bias(case: Case) -> Explanations:
         return
     words = "the bias has the wrong sign: f has −b in place of b"
     yield Explanation("bias wrong", words, case.after(bias=-np.asarray(b)))
-    words = f"b = {b!r:.20} is not the best bias for w; with that it is certified"
+    given = np.array2string(np.asarray(b, float), precision=4)
+    words = f"b = {given} is not the best bias for w; with that it is certified"
     yield Explanation("bias wrong", words, case.after(bias=None))
 
 

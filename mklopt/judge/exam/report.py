@@ -7,16 +7,16 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from ...formulations import formulations, losses_by_name
 from ...problem import Problem
+from ...util.tables import html as as_html
 from ...util.tables import mark, plain_table
 from .pattern import pattern
 from .plan import FRESH, OWN
@@ -180,7 +180,9 @@ class SolverReport:
         say(self._verdict())
 
     def _verdict(self) -> str:
-        verdict = "passed" if self.passed else f"FAILED, most likely: {self.kind}"
+        known = self.kind != "not diagnosed"
+        why = f"most likely: {self.kind}" if known else "the cause is not known"
+        verdict = "passed" if self.passed else f"FAILED, {why}"
         return f"{self.solver}: {self._count()} problems certified: {verdict}"
 
     def to_frame(self) -> Any:
@@ -214,20 +216,17 @@ class SolverReport:
         return page
 
     def _repr_html_(self) -> str:
-        names = ("grade", "problem", "formulation", "loss", "passed", "gap", "seconds")
-        shown: dict[str, Callable[[Any], str]] = dict.fromkeys(names, str)
-        shown |= {"gap": _short, "seconds": _short}
-        head = "".join(f"<th>{name}</th>" for name in (*names, "diagnosis"))
-        rows = "".join(
-            "<tr>"
-            + "".join(
-                f"<td>{escape(show(getattr(row, name)))}</td>"
-                for name, show in shown.items()
-            )
-            + f"<td>{escape(row.diagnosis)}</td></tr>"
-            for row in self.rows
-        )
-        return f"<p>{escape(self._verdict())}</p><table><tr>{head}</tr>{rows}</table>"
+        from rich.text import Text
+
+        words = ("grade", "problem", "formulation", "loss", "passed")
+        found = plain_table("", words, ("gap", "seconds"))
+        found.add_column("diagnosis")
+        for row in self.rows:
+            names = (row.grade, row.problem, row.formulation, row.loss)
+            passed = Text("yes") if row.passed else Text("NO", style="bold")
+            numbers = f"{row.gap:.2g}", f"{row.seconds:.2g}"
+            found.add_row(*names, passed, *numbers, row.diagnosis)
+        return as_html(found, self._verdict())
 
     def to_json(self) -> str:
         """Everything as JSON.
@@ -245,10 +244,6 @@ class SolverReport:
                 if isinstance(value, float) and not math.isfinite(value):
                     row[name] = None
         return json.dumps(found, ensure_ascii=False, indent=1)
-
-
-def _short(number: float) -> str:
-    return f"{number:.2g}"
 
 
 def _most_common(rows: list[ProblemResult]) -> str:

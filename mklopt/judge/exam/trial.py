@@ -48,6 +48,7 @@ except ImportError:  # Windows
 
 Array = np.ndarray
 INPUTS = ("y", "C", "the kernels", "the loss, Ω or the bias")
+MAX_MESSAGE = 300  # characters of an error message
 MAX_EARLIER = 5  # iterates before the last one whose weights are kept
 RETURNED: list[tuple[Array, Array]] = []  # arrays of the last answer, and copies
 MAX_MEMORY = 4 << 30  # bytes that a candidate may take
@@ -146,7 +147,7 @@ def _in_the_loop(solver: Solver, problem: Problem, tol: float, limit: float) -> 
     @wraps(solver.steps)
     def steps(*arguments: Any, **options: Any) -> Any:
         certificate: Any = None
-        inner: Any = checked_iterates(solver.steps(*arguments, **options))
+        inner: Any = checked_iterates(solver.steps(*arguments, **options), problem)
         with closing(inner), suppress(StopIteration):
             while True:
                 seen.append(inner.send(certificate))
@@ -191,6 +192,7 @@ def _as_given(iterate: Iterate) -> Candidate:
 def _described(error: BaseException) -> str:
     """One line: what was raised, and the last line of the solver it went through."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    said = said if len(said) <= MAX_MESSAGE else f"{said[:MAX_MESSAGE]}…"
     frames = traceback.extract_tb(error.__traceback__)
     of_solver = [f for f in frames if not _ours(f.filename)]
     if of_solver:

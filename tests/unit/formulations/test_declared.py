@@ -102,6 +102,7 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
         (lambda u: None, "returned NoneType"),
         (lambda u: np.sum(u), r"np.sum is of NumPy.* CVXPY's functions, cp.sum$"),
         (lambda u: np.linalg.norm(np.ones(6) + u), "functions, cp.norm$"),
+        (lambda u: np.linalg.norm(u), "functions, cp.norm$"),  # no warnings before it
         (lambda u: abs(u), "cp.sum and not np.sum"),
         (lambda u: cp.sum(u) * np.inf, "give finite constants and parameters"),
         (lambda u: -cp.sum(cp.log(u)), "infinite at u = 0.*@mklopt.variational"),
@@ -465,3 +466,14 @@ def test_a_script_is_no_library_in_worker_processes(monkeypatch):
     main = types.SimpleNamespace(__file__="/lib/site-packages/joblib/worker.py")
     monkeypatch.setitem(sys.modules, "__main__", main)
     assert formulation(inside)(lam=2.0).get_params() == {"lam": 2.0}
+
+
+def test_parameters_are_given_by_name():
+    @formulation
+    def scaled(u, lam=1.0):
+        return lam * cp.sum(u)
+
+    with pytest.raises(TypeError, match=r"give it by name: scaled\(lam=…\)"):
+        scaled(2.0)
+    with pytest.raises(TypeError, match="it takes none"):
+        formulation(lambda u: cp.sum(u))(2.0)

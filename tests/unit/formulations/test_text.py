@@ -37,7 +37,7 @@ def test_p_replaces_the_p_that_is_written():
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("lq", "'lq' is not known; choose one of BlockL1"),
+        ("lq", "'lq' is not known; choose one of lp, l1, BlockL1"),
         ("lp:p=0", "p = 0.0 is not a number in"),
         ("lp:r=2", "unexpected keyword argument 'r'"),
         ("lp:p=__import__('os')", "is no plain number"),

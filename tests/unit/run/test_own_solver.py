@@ -101,12 +101,24 @@ def test_what_is_no_answer_is_named(returned, words):
         point_of(returned, PROBLEM)
 
 
-def test_a_generator_has_to_yield_iterates():
-    def pairs(problem):
-        yield pair(problem)
+@pytest.mark.parametrize("part", [lambda found: found, lambda found: found[0]])
+def test_a_generator_may_yield_what_a_function_returns(part):
+    """A pair (weights, dual), or weights alone."""
 
-    with pytest.raises(BadAnswer, match="yielded a tuple"):
-        mklopt.solve(PROBLEM, pairs)
+    def pairs(problem):
+        yield np.ones(3), problem.y * 1e-3  # not good enough
+        yield part(pair(problem))
+
+    result = mklopt.solve(PROBLEM, pairs, tol=1e-6)
+    assert result.converged and len(result.trace) == 2
+
+
+def test_a_generator_has_to_yield_points():
+    def numbers(problem):
+        yield 3
+
+    with pytest.raises(BadAnswer, match="yielded a int; yield"):
+        mklopt.solve(PROBLEM, numbers)
 
 
 def test_what_is_no_solver_is_refused():

@@ -60,7 +60,7 @@ def test_cells_have_means_failures_and_the_best_in_bold():
 
 def test_it_is_shown_as_text_and_html():
     found = summary(traces({("p", "a"): [1.0], ("p", "<b>"): [2.0]}), 1e-6)
-    assert "seconds to a gap of 1e-06" in str(found) and "1.00" in str(found)
+    assert "seconds to a relative gap of 1e-06" in str(found) and "1.00" in str(found)
     shown = found._repr_html_()
     assert "<b>1.00</b>" in shown and "&lt;b&gt;" in shown
 

@@ -6,7 +6,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mklopt.formulations.derive.epigraph import DerivationError, Epigraph, split
+from mklopt.formulations.derive.declaration import split
+from mklopt.formulations.derive.epigraph import DerivationError, Epigraph
 
 
 def ridge(x):

@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mklopt.formulations.derive.structure import INF, Form, form_of
+from mklopt.formulations.derive.structure import INF, Form, form_of, linear_map
 
 M = 4
 X = cp.Variable(M, nonneg=True)
@@ -99,3 +99,19 @@ def test_norms_are_flat_where_they_can_be():
 )
 def test_rounded_constants_are_noticed(tree, exact):
     assert read(tree).exact is exact
+
+
+def test_matrices_of_linear_maps():
+    A, other = np.arange(8.0).reshape(2, 4) - 3, cp.Variable(M)
+    np.testing.assert_array_equal(linear_map(A @ X, X), A)
+    np.testing.assert_array_equal(linear_map(X[[2]], X), np.eye(M)[[2]])
+    for node in (A @ X + 1, cp.square(X), A @ other, A @ (X + other), cp.Constant(0)):
+        assert linear_map(node, X) is None
+
+
+def test_entries_that_are_0_are_left_out():
+    zeros = frozenset({1, 2})
+    form = form_of(cp.sum(X) + cp.norm(X[:3]) + cp.square(X[1]), X, zeros)
+    assert form is not None and form.a.tolist() == [2, 0, 0, 1] and not form.atoms
+    sorted_sum = form_of(cp.dotsort(X, np.arange(M)), X, zeros)
+    assert sorted_sum is not None and sorted_sum.atoms[0].lam == (3.0, 2.0)

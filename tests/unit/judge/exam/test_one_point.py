@@ -9,7 +9,7 @@ import pytest
 
 import mklopt
 from mklopt import GramStack, Problem
-from mklopt.formulations import GroupLasso, LpNorm
+from mklopt.formulations import FixedWeights, GroupLasso, LpNorm
 
 RNG = np.random.default_rng(8)
 L = RNG.normal(size=(4, 30, 6))
@@ -41,6 +41,20 @@ def test_what_is_wrong_in_two_ways_is_not_known():
     found = mklopt.diagnose(PROBLEM, dual=0.3 * FOUND.dual, weights=FOUND.weights[::-1])
     assert not found.known and found.certain is None
     assert found.summary.startswith("not known")
+    assert "not diagnosed" not in str(found)
+
+
+def test_an_observation_is_called_one():
+    """Weights on their way, and α of the SVM there: no change explains it."""
+    early = FOUND.weights + 0.2 * np.array([1.0, -1.0, 0.5, -0.5]) * FOUND.weights
+    dual = mklopt.solve(PROBLEM.with_(formulation=FixedWeights(early)), tol=1e-10).dual
+    found = mklopt.diagnose(PROBLEM, dual=dual, weights=early)
+    (cause,) = (cause for cause in found.causes if cause.kind == "stopped early")
+    assert cause.observed and not cause.whole and np.isnan(cause.explains)
+    assert cause.words.endswith("this is an observation, not a proof")
+    assert found.summary == f"not known; observed: {cause.words}"
+    assert str(found).endswith("not known; observed is 1")
+    assert "observed" in found._repr_html_()
 
 
 def test_causes_that_cannot_be_told_apart_are_both_named():

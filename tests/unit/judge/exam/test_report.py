@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import mklopt
 from mklopt import GramStack, Problem
 from mklopt.formulations import GroupLasso, LpNorm
+from mklopt.judge.exam.report import ProblemResult, SolverReport
 
 RNG = np.random.default_rng(4)
 L = RNG.normal(size=(3, 24, 5))
@@ -49,6 +52,31 @@ def test_all_own_problems_are_asked_and_no_others():
     assert [row.tol for row in one.rows] == [1e-4]
     both = mklopt.check_solver(right, problems=[FIRST], grades=["easy"])
     assert {row.grade for row in both.rows} == {"own", "easy"}
+
+
+def test_a_report_says_that_a_cause_is_not_known():
+    row = ProblemResult("own", "first", "LpNorm(p=2.0)", "hinge()", 1e-6, passed=False)
+    report = SolverReport("f", (row,), kind="not diagnosed")
+    assert str(report).endswith(
+        "0 of 1 problems certified: FAILED, the cause is not known"
+    )
+    other = SolverReport("f", (row,), kind="other C")
+    assert str(other).endswith("FAILED, most likely: other C")
+
+
+def test_the_text_of_a_report_cuts_nothing():
+    """Long names go on in the next line, on a narrow terminal as well."""
+    long = f"breast cancer, {'all pairs of Gaussians, ' * 4}trace one"
+    report = mklopt.check_solver(right, problems={long: FIRST})
+    narrow = io.StringIO()
+    report.show(Console(file=narrow, width=80))
+    for text in (str(report), narrow.getvalue()):
+        assert "…" not in text
+        head = next(line for line in text.splitlines() if "α off" in line)
+        part = slice(head.index("problem"), head.index("gap") - 4)
+        cells = "".join(line[part].strip() for line in text.splitlines()[3:])
+        assert long.replace(" ", "") in cells.replace(" ", "")
+    assert long in report._repr_html_()
 
 
 @pytest.mark.parametrize(
