@@ -12,12 +12,10 @@ read as the rational numbers they are. What is proved here:
 3. lower ≤ −Σ C V*(−sα/C) − Ω*(s√(tr αᵀK_mα)) ≤ f*, by weak duality.
 4. upper ≥ Σ C V(f) + Ω(u) ≥ f* at w_m = t θ_m Σα_iψ_m (or t Σβ_miψ_m), bias t·b; for
    factors also at any t w_m, f = Σ L_m w_m, u_m = ‖w_m‖.
-With k classes α_i, β_mi, b and f_i have k entries each.
-
-Sums and products are exact. Roots, powers and logarithms come from `decimal` with 60
-digits. Ω and Ω* increase, so that roots are moved up first; a power x^r costs 1e-59
-times r·|ln x| < 1e20 of relative accuracy, all else far less: the bounds are moved
-outward by 1e-30 of the sum of all magnitudes. docs/certificate-format.md has every rule.
+With k classes α_i, β_mi, b and f_i have k entries each. Sums and products are exact.
+Roots, powers and logarithms come from `decimal` with 60 digits; then the bounds are
+moved outward by 1e-30 of the sum of all magnitudes. docs/certificate-format.md has
+every rule, and why this is enough.
 """
 
 from __future__ import annotations
@@ -89,6 +87,11 @@ def norm(x: list[Decimal], r: Fraction | None) -> Decimal:
     if r is None or not top:
         return top
     return top * power(sum((power(a / top, r) for a in x), ZERO), 1 / r)
+
+
+def mixed(x: list[Decimal], groups: Any, r: Any, s: Any) -> Decimal:
+    """‖(‖x_j‖_r)_j‖_s over groups j."""
+    return norm([norm([x[k] for k in g], r) for g in groups], s)
 
 
 def dual(r: Fraction | None) -> Fraction | None:
@@ -228,7 +231,7 @@ class Claim(Statement):
         u = [above(x / w) if w else ZERO for x, w in zip(squares, self.norm.prior)]
         if self.name == "BlockPower":
             return sum((power(x, self.norm.r) for x in u), ZERO) / 2
-        N = self._norm(u, *self.norm[1:3])
+        N = mixed(u, *self.norm[:3])
         if self.name == "Tikhonov":
             return power(decimal(27 * self.mu / 16) * N**4, Fraction(1, 3))
         linear = sum(map(above, squares), ZERO)
@@ -245,26 +248,23 @@ class Claim(Statement):
             inside = max(squares) <= self.a**2
             demand(inside, f"the dual point has a kernel with αᵀK_mα > {self.a}²")
             return ZERO
-        v, r, s = [above(x) - decimal(self.a) for x in squares], *self.norm[1:3]
+        groups, r, s, prior = self.norm
+        v = [above(x) - decimal(self.a) for x in squares]
         if self.name == "BlockPower":
             parts = (power(x * 2 / decimal(r), dual(r)) for x in v)
             return decimal(r - 1) / 2 * sum(parts, ZERO)
-        v = [max(x, ZERO) * above(w) for x, w in zip(v, self.norm.prior)]
-        N = self._norm(v, dual(r), dual(s))
+        v = [max(x, ZERO) * above(w) for x, w in zip(v, prior)]
+        N = mixed(v, groups, dual(r), dual(s))
         if self.name == "Tikhonov":
             return N**4 / decimal(16 * self.mu)
         return N * N / decimal(2 * self.c)
-
-    def _norm(self, x: list[Decimal], r: Any, s: Any) -> Decimal:
-        return norm([norm([x[k] for k in g], r) for g in self.norm.groups], s)
 
     def _witness(self, point: str, name: str) -> list[Fraction]:
         """A vector of the file that a bound with E needs, and E ≻ 0."""
         found = [Fraction(x) for x in floats(self.claim[point][name])]
         demand(len(found) == self.M, f"{name} is not one number per kernel")
         E = [x for m, row in enumerate(self.terms["E"]) for x in row[m:]]
-        good = Triangle(E, self.M).positive(NONE)
-        demand(good, "E is not proved positive definite")
+        demand(Triangle(E, self.M).positive(NONE), "E is not proved positive definite")
         return found
 
     def _primal(self, point: dict[str, Any]) -> tuple[list, list, list, Fraction]:
@@ -278,15 +278,14 @@ class Claim(Statement):
             good = len(theta) == self.M and min(theta) >= 0
             demand(good, "the weights are not one number ≥ 0 per kernel")
             return theta, [], bias, t
+        beta = [floats(b) for b in point.get("features") or point["coefficients"]]
         if "features" in point:
-            beta = [floats(b) for b in point["features"]]
             wide = [len(values) // self.n * self.k for values in self.arrays]
             good = self.factors and [*map(len, beta)] == wide
             demand(good, "the features are not one number per column of a factor")
-            return theta, beta, bias, t
-        beta = [floats(b) for b in point["coefficients"]]
-        good = [*map(len, beta)] == [self.n * self.k] * self.M
-        demand(good, "the coefficients are not one number per kernel and sample")
+        else:
+            good = [*map(len, beta)] == [self.n * self.k] * self.M
+            demand(good, "the coefficients are not one number per kernel and sample")
         return theta, beta, bias, t
 
 

@@ -79,6 +79,7 @@ CLAIM = {
     "primal": (dict,),  # PRIMAL with one of POINTS
 }
 EXPONENTS = ("p", "q", "r", "s")
+LARGEST = {"BlockPower": 10**6, "Composite": 2, "SparseBlockNorm": 2}
 DUAL: dict[str, Any] = {"integers": [WHOLE], "exponent": WHOLE, "shrink": NUMBER}
 PRIMAL: dict[str, Any] = {"bias": (*NUMBER, *TEXT), "stretch": NUMBER}
 POINTS = ({"weights": TEXT}, {"coefficients": [TEXT]}, {"features": [TEXT]})
@@ -282,11 +283,11 @@ class Statement:
         partition = members == [*range(self.M)] and min(map(len, groups)) > 0
         demand(partition, "the groups are not a partition of the kernels")
         powers = {key: power_of(given[key]) for key in EXPONENTS if key in given}
+        low = all(given[key] <= LARGEST.get(self.name, math.inf) for key in powers)
+        demand(low, f"an exponent of {self.name} is above {LARGEST.get(self.name)}")
         self.norm = Norm(groups, *self._exponents(**powers), w)
-        if self.name == "BlockPower":
-            demand(self.norm.r is not None, "the exponent of BlockPower is infinite")
-            if self.norm.r == 1:  # ½Σu
-                self.a, self.c = Fraction(1, 2), Fraction(0)
+        if self.name == "BlockPower" and self.norm.r == 1:  # ½Σu
+            self.a, self.c = Fraction(1, 2), Fraction(0)
         self.E = [[exact(x) for x in row] for row in given.get("E", ())]
         even = self.name != "NonIsotropic" or len(self.E) == self.M
         even &= [*map(list, zip(*self.E))] == self.E
