@@ -4,6 +4,7 @@ The file holds the problem (kernels or factors with their shift δ, labels, C, l
 formulation by name and parameters), a dual point in integers over a power of two, a
 primal point, and the two bounds. `checker.py`, which needs Python and nothing else,
 verifies it in exact arithmetic; it does not rely on anything computed here.
+docs/certificate-format.md specifies it.
 
 Floats are little-endian float64 in base64, so that no digit is lost.
 """
@@ -44,7 +45,8 @@ def save_certificate(certificate: Certificate, path: str | os.PathLike) -> None:
         Statement(json.loads(json.dumps(stated)))
     except Refused as reason:
         raise ValueError(
-            f"a portable certificate cannot state {problem!r}: {reason}"
+            f"a certificate file cannot state {problem!r}: {reason}; "
+            "result.certificate has its bounds and what they assume"
         ) from None
     content = seal({**stated, **points_of(certificate)})
     if len(content) > MAX_BYTES:

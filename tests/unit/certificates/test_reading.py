@@ -6,11 +6,13 @@ import hashlib
 import json
 import math
 import os
+import re
 import resource
 import subprocess
 import sys
 import zipfile
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -240,6 +242,28 @@ def test_both_versions_are_read():
         assert check(content)["n"] == 2
     with pytest.raises(Refused, match="does not begin with"):
         check(content.replace(b"certificate 2", b"certificate 3", 1))
+
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "certificate-format.md"
+
+
+def test_the_example_of_the_specification_is_proved():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    example = re.search(r"```text\n(mklopt certificate 2 .*?)\n```", text, re.DOTALL)
+    assert example is not None
+    proved = check(example[1].encode())
+    assert (proved["lower"], proved["upper"]) == (1.9999, 2.0001)
+    assert f"{proved['lower']} ≤ f* ≤ {proved['upper']}" in text
+
+
+def test_the_specification_names_everything():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    known = (reading.LOSSES, reading.FORMULATIONS, reading.CLAIM, reading.DUAL)
+    words = {word for table in known for word in table} | {*reading.PRIMAL}
+    parameters = [*reading.LOSSES.values(), *reading.FORMULATIONS.values()]
+    words |= {key for table in (*parameters, *reading.POINTS) for key in table}
+    words |= {key for table in reading.WITNESS.values() for key in table}
+    assert not [word for word in words if f"`{word}`" not in text]
 
 
 # ---- JSON ------------------------------------------------------------------------
