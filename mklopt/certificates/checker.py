@@ -223,9 +223,10 @@ class Claim(Statement):
         if self.name == "NonIsotropic":
             z = self._witness("primal", "direction")
             theta = [dot(row, z) for row in self.E]
-            parts = [x / w if x else NONE for x, w in zip(squares, theta) if x or w]
-            demand(min(theta) >= 0, "the direction has a weight E z < 0")
-            return above(dot(z, theta)) * decimal(sum(parts)) / 2
+            good = min(theta) >= 0 and all(w or not x for x, w in zip(squares, theta))
+            demand(good, "a weight E z is negative, or 0 where a kernel is used")
+            parts = (x / w for x, w in zip(squares, theta) if x)
+            return above(dot(z, theta)) * decimal(sum(parts, NONE)) / 2
         used = all(w or not x for x, w in zip(squares, self.norm.prior))
         demand(used, "a kernel with weight 0 is used")
         u = [above(x / w) if w else ZERO for x, w in zip(squares, self.norm.prior)]
@@ -242,6 +243,9 @@ class Claim(Statement):
         if self.name == "NonIsotropic":
             slack = self._witness("dual", "slack")
             demand(min(slack) >= 0, "the slack has an entry < 0")
+            E = [x for m, row in enumerate(self.terms["E"]) for x in row[m:]]
+            good = Triangle(E, self.M).positive(NONE) and all(map(any, self.E))
+            demand(good, "E is not proved positive definite")
             x = [a + b for a, b in zip(squares, slack)]
             return above(dot(x, [dot(row, x) for row in self.E])) / 2
         if not self.c:
@@ -260,11 +264,9 @@ class Claim(Statement):
         return N * N / decimal(2 * self.c)
 
     def _witness(self, point: str, name: str) -> list[Fraction]:
-        """A vector of the file that a bound with E needs, and E ≻ 0."""
+        """A vector of the file that a bound with E needs."""
         found = [Fraction(x) for x in floats(self.claim[point][name])]
         demand(len(found) == self.M, f"{name} is not one number per kernel")
-        E = [x for m, row in enumerate(self.terms["E"]) for x in row[m:]]
-        demand(Triangle(E, self.M).positive(NONE), "E is not proved positive definite")
         return found
 
     def _primal(self, point: dict[str, Any]) -> tuple[list, list, list, Fraction]:

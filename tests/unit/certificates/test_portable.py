@@ -13,6 +13,7 @@ import pytest
 
 import mklopt
 from mklopt.certificates import portable
+from mklopt.certificates.certificate import certify
 from mklopt.certificates.checker import check
 from mklopt.certificates.portable import save_certificate
 from mklopt.certificates.reading import FORMAT
@@ -71,6 +72,29 @@ def test_costs_per_sample_and_no_bias(tmp_path, bias):
     problem = mklopt.Problem(grams, y, "hinge", GroupLasso(), C, bias)
     mklopt.solve(problem).save_certificate(tmp_path / "file.cert")
     assert check((tmp_path / "file.cert").read_bytes())["bias"] is bias
+
+
+@pytest.mark.parametrize("loss", ["hinge", "multinomial", "multiclass_hinge"])
+@pytest.mark.parametrize("point", ["weights", "coefficients", "features"])
+def test_every_kind_of_point_is_proved(tmp_path, point, loss):
+    """With one output and with three; no index can be taken for another."""
+    grams, _ = stack("factors")
+    rng, y = np.random.default_rng(5), np.arange(8) % 3
+    y = np.where(y > 0, 1.0, -1.0) if loss == "hinge" else y
+    problem = mklopt.Problem(grams, y, loss, LpNorm(3.0), np.linspace(1, 2, 8))
+    k = problem.shape[1:]
+    given = {
+        "weights": rng.uniform(size=3),
+        "coefficients": rng.normal(size=(3, 8, *k)),
+        "features": rng.normal(size=(6, *k)),
+    }
+    alpha = rng.normal(size=problem.shape)
+    found = certify(problem, alpha, **{point: given[point]})
+    save_certificate(found, tmp_path / "file.cert")
+    proved = check((tmp_path / "file.cert").read_bytes())
+    assert (proved["lower"], proved["upper"]) == (found.lower, found.upper)
+    assert proved["upper"] == pytest.approx(found.primal, rel=1e-12)
+    assert proved["lower"] == pytest.approx(found.dual, rel=1e-12)
 
 
 def test_what_the_checker_does_not_know_is_not_written(tmp_path):

@@ -170,7 +170,9 @@ def test_witnesses_of_an_ellipsoid():
             dual["slack"] = portable._text(rng.exponential(size=M))
             assert float(claim._penalty(squared(u))) >= form.value(u)
             assert float(claim._conjugate(squared(v))) >= form.conjugate(v)
-        for wrong, why in ((-z, "E z < 0"), (z[:2], "one number per kernel")):
+        unused = np.array(form.E)[:, 0] @ np.linalg.inv(form.E)
+        cases = [(-z, "negative"), (0 * z, "is used"), (unused, "negative|is used")]
+        for wrong, why in (*cases, (z[:2], "one number per kernel")):
             point["direction"] = portable._text(wrong)
             with pytest.raises(checker.Refused, match=why):
                 claim._penalty(squared(u))
@@ -178,10 +180,12 @@ def test_witnesses_of_an_ellipsoid():
             dual["slack"] = portable._text(s)
             with pytest.raises(checker.Refused, match=why):
                 claim._conjugate(squared(v))
-        point["direction"] = portable._text([1.0] * M)
-        claim.terms["E"] = np.diag([1.0, 1.0, 1.0, -1.0]).tolist()
-        with pytest.raises(checker.Refused, match="E is not proved positive definite"):
-            claim._penalty(squared(u))
+        dual["slack"] = portable._text([1.0] * M)
+        for last in (-1.0, 0.0):
+            claim.terms["E"] = np.diag([1.0, 1.0, 1.0, last]).tolist()
+            claim.E = claim.terms["E"]
+            with pytest.raises(checker.Refused, match="not proved positive definite"):
+                claim._conjugate(squared(v))
 
 
 def test_a_tiny_power_does_not_vanish():

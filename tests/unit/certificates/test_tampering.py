@@ -148,7 +148,7 @@ def judged(claim):
     return True
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(400, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [24, pytest.param(400, marks=pytest.mark.full)])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_tampering_is_refused_or_harmless(loss, count):
     for place, formulation in enumerate(FORMULATIONS):
