@@ -182,7 +182,7 @@ class Claim(Statement):
         if min(g) < 0 or (self.k > 1 and sum(a) != 0):
             return None
         if self.hinge:
-            return decimal(C * sum(moved))
+            return decimal(C * sum(moved, NONE))
         parts = [decimal(x) for x in g if x]
         return -decimal(C) * (sum((x * x.ln() for x in parts), ZERO) + OUTWARD)
 

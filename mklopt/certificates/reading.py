@@ -212,8 +212,8 @@ class Norm(NamedTuple):
     """N(u) = ‖(‖(u_k/√prior_k)_{k∈j}‖_r)_j‖_s over groups j of kernels; None is ∞."""
 
     groups: list[list[int]]
-    r: Fraction | None
-    s: Fraction | None
+    r: Any  # Fraction | None
+    s: Any
     prior: list[Fraction]
 
 
@@ -226,7 +226,8 @@ class Statement:
         self.claim, self.bias, self.factors = claim, claim["bias"], claim["factors"]
         self.loss, self.options = named(claim["loss"], LOSSES)
         self.name, self.terms = named(claim["formulation"], FORMULATIONS)
-        self.described = [[self.loss, self.options], [self.name, self.terms]]
+        self.described: list[list] = [[self.loss, self.options]]
+        self.described.append([self.name, self.terms])
         self.y, self.C = floats(claim["y"]), floats(claim["C"])
         self.arrays = [floats(a) for a in claim["kernels"]]
         self.shift = floats(claim["shift"])
@@ -285,7 +286,8 @@ class Statement:
         powers = {key: power_of(given[key]) for key in EXPONENTS if key in given}
         low = all(given[key] <= LARGEST.get(self.name, math.inf) for key in powers)
         demand(low, f"an exponent of {self.name} is above {LARGEST.get(self.name)}")
-        self.norm = Norm(groups, *self._exponents(**powers), w)
+        r, s = self._exponents(**powers)
+        self.norm = Norm(groups, r, s, w)
         if self.name == "BlockPower" and self.norm.r == 1:  # ½Σu
             self.a, self.c = Fraction(1, 2), Fraction(0)
         self.E = [[exact(x) for x in row] for row in given.get("E", ())]

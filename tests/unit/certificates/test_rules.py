@@ -188,6 +188,16 @@ def test_witnesses_of_an_ellipsoid():
                 claim._conjugate(squared(v))
 
 
+def test_roots_are_moved_up_before_they_are_compared():
+    """v − a = 1.7e-58 has no digits left: what is taken for it is larger."""
+    a, least = Fraction(0.3), Fraction(1, 10**58)
+    claim = claim_with(formulation=F.SparseBlockNorm(1.5, 0.3))
+    with localcontext(checker.DIGITS), mpmath.workdps(200):
+        found = number(claim._conjugate([a * a + least] * M))
+        v = mpmath.sqrt(rationals.digits(a * a + least)) - rationals.digits(a)
+        assert found >= rationals.norm([v] * M, mpmath.mpf(3)) ** 2 / 2 > 0
+
+
 def test_a_tiny_power_does_not_vanish():
     """What underflows even in `decimal` is still above 0."""
     with localcontext(checker.DIGITS):

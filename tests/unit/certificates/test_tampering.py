@@ -159,6 +159,25 @@ def test_tampering_is_refused_or_harmless(loss, count):
         assert accepted < 0.6 * count, (loss, formulation)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_points_show_their_values_and_no_more(loss):
+    """At any shrink and stretch: what is 1e-9 inside of the value is not proved."""
+    for place, formulation in enumerate(FORMULATIONS):
+        claim = claim_of(loss, formulation, bias=bool(place % 2), seed=place)
+        t = claim["primal"]["stretch"] = [0.5, 3.0, -2.0][place % 3]
+        claim["dual"]["shrink"] *= [1.0, 0.5, 0.25][place % 3]
+        low, up = map(float, values_of(claim))
+        room = 1e-9 * (1 + abs(low) + abs(up))
+        if isinstance(formulation, F.NonIsotropic):
+            room *= 100  # its value is good to 1e-9 itself
+        claim["lower"], claim["upper"] = min(low, up) - room, up + room
+        assert check(resigned(claim))["n"] == N, (loss, formulation, t)
+        for key, value in (("lower", low + room), ("upper", up - room)):
+            other = {**claim, "lower": -1e9, "upper": 1e9, key: value}
+            with pytest.raises(Refused, match=f"{key} = .* is not proved"):
+                check(resigned(other))
+
+
 @pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.full)])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_is_false_is_never_proved(loss, count):
