@@ -178,7 +178,7 @@ class Claim(Statement):
             value = a[0] * y - kink * abs(a[0]) - ridge * a[0] ** 2 / 2
             return decimal(C * value) if low <= a[0] <= high else None
         moved = [a[0] * y] if self.k == 1 else [-x for j, x in enumerate(a) if j != y]
-        g = [1 - sum(moved), *moved]  # −a + e_y, in the simplex
+        g = [1 - sum(moved, NONE), *moved]  # −a + e_y, in the simplex
         if min(g) < 0 or (self.k > 1 and sum(a) != 0):
             return None
         if self.hinge:
@@ -255,7 +255,7 @@ class Claim(Statement):
         groups, r, s, prior = self.norm
         v = [above(x) - decimal(self.a) for x in squares]
         if self.name == "BlockPower":
-            parts = (power(x * 2 / decimal(r), dual(r)) for x in v)
+            parts = (power(x * 2 / decimal(r), r / (r - 1)) for x in v)
             return decimal(r - 1) / 2 * sum(parts, ZERO)
         v = [max(x, ZERO) * above(w) for x, w in zip(v, prior)]
         N = mixed(v, groups, dual(r), dual(s))

@@ -276,7 +276,7 @@ def values_of(claim):
 def ellipsoid(form, x):
     """½ min over s ≥ 0 of ‖x + s‖_E, x ≥ 0: over all sets of s > 0."""
     E, M = mpmath.matrix([[mpf(e) for e in row] for row in form.E]), len(x)
-    best = None
+    lengths = []
     for size in range(M):
         for S in map(list, combinations(range(M), size)):
             z = mpmath.matrix(x)
@@ -290,6 +290,5 @@ def ellipsoid(form, x):
                     continue
                 for place, i in enumerate(S):
                     z[i] += s[place]
-            length = mpmath.sqrt((z.T * E * z)[0])
-            best = length if best is None else min(best, length)
-    return best / 2
+            lengths.append(mpmath.sqrt((z.T * E * z)[0]))
+    return min(lengths) / 2

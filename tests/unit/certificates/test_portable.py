@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import struct
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -83,7 +84,7 @@ def test_every_kind_of_point_is_proved(tmp_path, point, loss):
     y = np.where(y > 0, 1.0, -1.0) if loss == "hinge" else y
     problem = mklopt.Problem(grams, y, loss, LpNorm(3.0), np.linspace(1, 2, 8))
     k = problem.shape[1:]
-    given = {
+    given: dict[str, Any] = {
         "weights": rng.uniform(size=3),
         "coefficients": rng.normal(size=(3, 8, *k)),
         "features": rng.normal(size=(6, *k)),
