@@ -183,7 +183,7 @@ def test_witnesses_of_an_ellipsoid():
         dual["slack"] = portable._text([1.0] * M)
         for last in (-1.0, 0.0):
             claim.terms["E"] = np.diag([1.0, 1.0, 1.0, last]).tolist()
-            claim.E = claim.terms["E"]
+            claim.E = [[Fraction(x) for x in row] for row in claim.terms["E"]]
             with pytest.raises(checker.Refused, match="not proved positive definite"):
                 claim._conjugate(squared(v))
 
