@@ -460,6 +460,7 @@ def test_the_entropy_is_never_above_the_truth():
             found = claim._gain([t], Fraction(1), C)
             parts = [mpmath.mpf(x.numerator) / x.denominator for x in (t, 1 - t) if x]
             truth = -mpmath.mpf(7) / 4 * mpmath.fsum(x * mpmath.log(x) for x in parts)
+            assert found is not None
             low = found - abs(found) * checker.OUTWARD
             assert truth - 1e-29 < mpmath.mpf(str(low)) <= truth, t
 
