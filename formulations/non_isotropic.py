@@ -76,15 +76,49 @@ class NonIsotropic(Formulation):
 
     def conjugate(self, v: Array) -> float:
         """½ min over s ≥ 0 of ‖v² + s‖_E."""
+        top = float(np.max(v)) ** 2
+        if top == 0:
+            return 0.0
+        x = (np.asarray(v, float) ** 2 + self.slack(v)) / top
+        return 0.5 * top * float(np.linalg.norm(self.root.T @ x))
+
+    def slack(self, v: Array) -> Array:
+        """The s ≥ 0 that minimizes ‖v² + s‖_E.
+
+        Parameters
+        ----------
+        v : ndarray of shape (M,)
+            Dual norms.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+        """
         from scipy.optimize import nnls
 
         x = np.asarray(v, float) ** 2
         top = float(np.max(x))
         if top == 0:
-            return 0.0
+            return np.zeros_like(x)
         R = self.root
-        s, _ = nnls(R.T, -(R.T @ (x / top)))
-        return 0.5 * top * float(np.linalg.norm(R.T @ (x / top + s)))
+        return top * np.asarray(nnls(R.T, -(R.T @ (x / top)))[0])
+
+    def direction(self, u: Array) -> Array:
+        """z with θ = E z up to a factor, for the minimizing θ: Ω(u) in rationals.
+
+        For every z with E z > 0, Ω(u) ≤ ½ √(zᵀE z) Σ u_m²/(E z)_m.
+
+        Parameters
+        ----------
+        u : ndarray of shape (M,)
+            Block norms.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+        """
+        theta = self.weights(u) if np.any(u) else np.ones(len(u))
+        return np.asarray(scipy.linalg.cho_solve((self.root, True), theta))
 
     @property
     def traits(self) -> frozenset[str]:

@@ -148,11 +148,11 @@ class Run:
         )
 
     def _certificate(self, result: Result) -> str:
-        """Write a certificate where the checker knows the pair; its name, or ""."""
+        """Write a certificate where a file can state the problem; its name, or ""."""
         name = f"certificates/{self.id}.cert"
         try:
             result.save_certificate(self.folder / name)
-        except ValueError:  # a loss or formulation that it does not know
+        except ValueError:  # a declared loss or formulation, or too large
             return ""
         return name
 

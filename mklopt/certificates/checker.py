@@ -8,22 +8,22 @@ K_m is in the file as an upper triangle, or as a factor L_m, K_m = L_m L_mᵀ. F
 read as the rational numbers they are. What is proved here:
 1. K_m + δ_m I ⪰ 0 for triangles: some Cholesky factor R in floats is rounded to
    integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a dominant diagonal.
-2. α is in the domain of V*, with Σα = 0 for a bias; so is s·α, because 0 ≤ s ≤ 1.
-3. lower ≤ −Σ C V*(−sα/C) − Ω*(s√(αᵀK_mα)) ≤ f*, by weak duality.
+2. s·α is in the domain of V*, 0 ≤ s ≤ 1, with Σα = 0 for a bias.
+3. lower ≤ −Σ C V*(−sα/C) − Ω*(s√(tr αᵀK_mα)) ≤ f*, by weak duality.
 4. upper ≥ Σ C V(f) + Ω(u) ≥ f* at w_m = t θ_m Σα_iψ_m (or t Σβ_miψ_m), bias t·b; for
    factors also at any t w_m, f = Σ L_m w_m, u_m = ‖w_m‖.
-Sums and products are exact. Roots, powers and logarithms come from `decimal`, correct
-to 60 digits; bounds are then moved outward by 1e-30 of the sum of all magnitudes.
-
-Losses: `_value`. Formulations, from reading.py: GroupLasso Σu, with Ω* = 0 for
-max v ≤ 1; all others ½‖(Σ_{k∈j} u_k)_j‖_r², with Ω* = ½‖(max_{k∈j} v_k)_j‖² in the
-dual norm, 1/r + 1/r* = 1.
+With k classes α_i, β_mi, b and f_i have k entries each. Sums and products are exact.
+Roots, powers and logarithms come from `decimal` with 60 digits; then the bounds are
+moved outward by 1e-30 of the sum of all magnitudes. docs/certificate-format.md has
+every rule, and why this is enough.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
+from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from operator import mul
@@ -31,11 +31,13 @@ from typing import Any
 
 if __package__:
     from .reading import Refused, Statement, demand, exact, floats, opened, read
-else:  # python checker.py: the file beside it
+else:  # python -I checker.py: the file beside it
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore
 
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
-OUTWARD, SERIES = Decimal(10) ** -30, Decimal(10) ** -12
+OUTWARD, SERIES, UP = (Decimal(f"1e-{digits}") for digits in (30, 12, 50))
+LEAST = Decimal("1e-999999999")  # above everything that underflows
 ZERO, NONE = Decimal(0), Fraction(0)
 Grid = tuple[list[int], int]  # integers k and an exponent e: the numbers k · 2^−e
 
@@ -69,16 +71,32 @@ def decimal(x: Fraction) -> Decimal:
     return Decimal(x.numerator) / Decimal(x.denominator)
 
 
+def above(x: Fraction) -> Decimal:
+    """A little more than √x."""
+    return decimal(x).sqrt() * (1 + UP)
+
+
 def power(x: Decimal, r: Fraction) -> Decimal:
     """x^r for x ≥ 0 and r > 0."""
-    return (x.ln() * r.numerator / r.denominator).exp() if x else ZERO
+    return (x.ln() * r.numerator / r.denominator).exp() + LEAST if x else ZERO
 
 
 def norm(x: list[Decimal], r: Fraction | None) -> Decimal:
     """‖x‖_r for x ≥ 0; r = None is ∞."""
-    if r is None:
-        return max(x)
-    return power(sum((power(a, r) for a in x), ZERO), 1 / r)
+    top = max(x)
+    if r is None or not top:
+        return top
+    return top * power(sum((power(a / top, r) for a in x), ZERO), 1 / r)
+
+
+def mixed(x: list[Decimal], groups: Any, r: Any, s: Any) -> Decimal:
+    """‖(‖x_j‖_r)_j‖_s over groups j."""
+    return norm([norm([x[k] for k in g], r) for g in groups], s)
+
+
+def dual(r: Fraction | None) -> Fraction | None:
+    """The exponent of the dual norm."""
+    return Fraction(1) if r is None else r / (r - 1) if r > 1 else None
 
 
 class Claim(Statement):
@@ -91,21 +109,25 @@ class Claim(Statement):
         problem, (loss, formulation) = self.digest(), self.described
         same = problem == self.claim["problem"]
         demand(same, "the data are not those of the problem that is named")
-        alpha, s = self._dual(**self.claim["dual"])
+        alpha, s = self._dual(self.claim["dual"])
+        gains = self._gains(alpha, s)
         theta, beta, bias, t = self._primal(self.claim["primal"])
-        quads, squares, f = [], [], [NONE] * self.n
+        quads, squares, f = [], [], [[b] * self.n for b in bias]
         for m, values in enumerate(self.arrays):
             kernel, shift = self._kernel(m, values), Fraction(self.shift[m])
-            image, quad = product(kernel, shift, alpha)
-            quads.append(quad)
-            if isinstance(kernel, Factor) and "features" in self.claim["primal"]:
-                image, quad = kernel.unfolded(grid(beta[m]))
-            elif beta:
-                image, quad = product(kernel, shift, grid(beta[m]))
-            squares.append(theta[m] ** 2 * quad)
-            f = [a + theta[m] * b for a, b in zip(f, image)]
-        lower = self._lower(alpha, s, quads)
-        upper = self._upper([t * (a + bias) for a in f], squares, t)
+            found = [product(kernel, shift, a) for a in alpha]
+            quads.append(s * s * sum(quad for _, quad in found))
+            if beta:
+                own = [grid(beta[m][j :: self.k]) for j in range(self.k)]
+                if "features" in self.claim["primal"]:
+                    found = [kernel.unfolded(w) for w in own]  # type: ignore
+                else:
+                    found = [product(kernel, shift, b) for b in own]
+            squares.append((t * theta[m]) ** 2 * sum(quad for _, quad in found))
+            for j, (image, _) in enumerate(found):
+                f[j] = [a + theta[m] * b for a, b in zip(f[j], image)]
+        lower = self._lower(gains, quads)
+        upper = self._upper([[t * a for a in row] for row in zip(*f)], squares)
         proof = f"is not proved: the points show {lower:.20g} and {upper:.20g}"
         demand(Decimal(low) <= lower, f"lower = {low!r} {proof}")
         demand(math.inf > high and Decimal(high) >= upper, f"upper = {high!r} {proof}")
@@ -125,88 +147,148 @@ class Claim(Statement):
         demand(kernel.positive(shift), f"kernel {m} + δI is not proved ⪰ 0")
         return kernel
 
-    def _dual(self, integers: Any, exponent: int, shrink: float) -> tuple[Grid, Any]:
-        """α and s, proved feasible."""
-        k, e, s = integers, exponent, exact(shrink)
-        whole = (
-            len(k) == self.n and max(map(abs, (e, *k))) < 1 << 2200 and abs(e) <= 2200
-        )
-        demand(whole, "the dual point is not one integer per sample over 2^e")
+    def _dual(self, point: dict[str, Any]) -> tuple[list[Grid], Fraction]:
+        """The columns of α, and s."""
+        k, e, s = point["integers"], point["exponent"], exact(point["shrink"])
+        whole = len(k) == self.n * self.k and abs(e) <= 2200
+        whole = whole and max(map(abs, k)) < 1 << 2200
+        demand(whole, "the dual point is not one integer per sample and class over 2^e")
         if e < 0:
             k, e = [a << -e for a in k], 0
         demand(0 <= s <= 1, f"the dual point is scaled by {s}, outside [0, 1]")
-        balanced = not self.bias or sum(k) == 0
-        demand(balanced, f"Σα = {sum(k)} · 2^−{e}, not 0 as a bias needs it")
-        for i, (a, y, C) in enumerate(zip(k, self.y, self.C)):
-            size = a * int(y) if self.signed else abs(a)
-            inside = self.loss == "squared" or 0 <= size <= Fraction(C) * (1 << e)
-            demand(inside, f"α_{i} lies outside the domain of the dual")
-        return (k, e), s
+        columns = [k[j :: self.k] for j in range(self.k)]
+        for a in map(sum, columns) if self.bias else ():
+            demand(a == 0, f"Σα = {a} · 2^−{e}, not 0 as a bias needs it")
+        return [(column, e) for column in columns], s
 
-    def _lower(self, alpha: Grid, s: Fraction, quads: list[Fraction]) -> Decimal:
-        """−Σ C V*(−sα/C) − Ω*(s v), from below."""
-        points = [s * Fraction(k, 1 << alpha[1]) for k in alpha[0]]
-        gains = [*map(self._gain, points, map(Fraction, self.y), map(Fraction, self.C))]
-        total, size = sum(gains, ZERO), sum(map(abs, gains), ZERO)
-        if not self.groups:
-            inside = s * s * max(quads) <= 1
-            demand(inside, "the dual point has a kernel with αᵀK_mα > 1")
-            return total - OUTWARD * size
-        v = [decimal(s * s * max(quads[k] for k in g)).sqrt() for g in self.groups]
-        dual = Fraction(1) if self.r is None else self.r / (self.r - 1)
-        penalty = norm(v, dual) ** 2 / 2
-        return total - penalty - OUTWARD * (size + penalty)
+    def _gains(self, alpha: list[Grid], s: Fraction) -> list[Decimal]:
+        """−C V*(−sα/C) of every sample, with s·α proved feasible."""
+        gains = []
+        for i, (y, C) in enumerate(zip(map(Fraction, self.y), map(Fraction, self.C))):
+            a = [s * Fraction(k[i], 1 << e) / C for k, e in alpha]
+            gain = self._gain(a, y, C)
+            demand(gain is not None, f"α_{i} lies outside the domain of the dual")
+            gains.append(gain or ZERO)
+        return gains
 
-    def _gain(self, a: Fraction, y: Fraction, C: Fraction) -> Decimal:
-        """−C V*(−a/C); the entropy is at most 1, so that 1e-30 C covers its error."""
-        if self.loss == "squared":
-            return decimal(a * y - a * a / (2 * C))
-        if self.loss != "logistic":
-            return decimal(a * y - self.eps * abs(a))
-        t = a * y / C
-        parts = [decimal(x) for x in (t, 1 - t) if x]
+    def _gain(self, a: list[Fraction], y: Fraction, C: Fraction) -> Decimal | None:
+        """−C V*(−a), None outside the domain; a sum of entropies is good to 1e-30."""
+        if self.residual:
+            kink, ridge, low, high = self.residual
+            value = a[0] * y - kink * abs(a[0]) - ridge * a[0] ** 2 / 2
+            return decimal(C * value) if low <= a[0] <= high else None
+        moved = [a[0] * y] if self.k == 1 else [-x for j, x in enumerate(a) if j != y]
+        g = [1 - sum(moved, NONE), *moved]  # −a + e_y, in the simplex
+        if min(g) < 0 or (self.k > 1 and sum(a) != 0):
+            return None
+        if self.hinge:
+            return decimal(C * sum(moved, NONE))
+        parts = [decimal(x) for x in g if x]
         return -decimal(C) * (sum((x * x.ln() for x in parts), ZERO) + OUTWARD)
 
-    def _primal(self, point: dict[str, Any]) -> tuple[list, list, Fraction, Fraction]:
-        """θ_m, the coefficients if there are any, the bias b and the stretch t."""
-        bias, t = exact(point["bias"]), exact(point["stretch"])
-        demand(self.bias or not bias, "the point has a bias, the problem has none")
+    def _value(self, f: Sequence[Fraction], y: Fraction) -> Decimal:
+        """V(f, y), from above but for the last digits."""
+        if self.residual:
+            kink, ridge, low, high = self.residual
+            r = y - f[0]
+            if not ridge:
+                return decimal(max(NONE, low * (r + kink), high * (r - kink)))
+            a = min(max(r, low), high)
+            return decimal(a * r - a * a / 2)
+        rest = [-y * f[0]]  # f_j − f_y of the other outputs
+        if self.k > 1:
+            rest = [x - f[int(y)] for j, x in enumerate(f) if j != y]
+        if self.hinge:
+            return decimal(max(NONE, 1 + max(rest)))
+        *others, top = sorted([NONE, *rest])
+        small = (decimal(max(d - top, Fraction(-100))).exp() for d in others)
+        x = sum(small, ZERO)  # ln Σ e^d = top + ln(1 + x)
+        series = x - x * x / 2 + x * x * x / 3  # ≥ ln(1 + x), where 1 + x has no digits
+        return decimal(top) + (series if x < SERIES else (1 + x).ln())
+
+    def _lower(self, gains: list[Decimal], squares: list[Fraction]) -> Decimal:
+        """The dual value from below; v = √squares."""
+        penalty = self._conjugate(squares)
+        size = sum(map(abs, gains), ZERO) + penalty
+        return sum(gains, ZERO) - penalty - OUTWARD * size
+
+    def _upper(self, f: list[list[Fraction]], squares: list[Fraction]) -> Decimal:
+        """The primal value from above; u = √squares."""
+        values = map(self._value, f, map(Fraction, self.y))
+        losses = (decimal(Fraction(C)) * value for C, value in zip(self.C, values))
+        return (sum(losses, ZERO) + self._penalty(squares)) * (1 + OUTWARD)
+
+    def _penalty(self, squares: list[Fraction]) -> Decimal:
+        """Ω(√squares)."""
+        if self.name == "NonIsotropic":
+            z = self._witness("primal", "direction")
+            theta = [dot(row, z) for row in self.E]
+            good = min(theta) >= 0 and all(w or not x for x, w in zip(squares, theta))
+            demand(good, "a weight E z is negative, or 0 where a kernel is used")
+            parts = (x / w for x, w in zip(squares, theta) if x)
+            return above(dot(z, theta)) * decimal(sum(parts, NONE)) / 2
+        used = all(w or not x for x, w in zip(squares, self.norm.prior))
+        demand(used, "a kernel with weight 0 is used")
+        u = [above(x / w) if w else ZERO for x, w in zip(squares, self.norm.prior)]
+        if self.name == "BlockPower":
+            return sum((power(x, self.norm.r) for x in u), ZERO) / 2
+        N = mixed(u, *self.norm[:3])
+        if self.name == "Tikhonov":
+            return power(decimal(27 * self.mu / 16) * N**4, Fraction(1, 3))
+        linear = sum(map(above, squares), ZERO)
+        return decimal(self.c) * N * N / 2 + decimal(self.a) * linear
+
+    def _conjugate(self, squares: list[Fraction]) -> Decimal:
+        """Ω*(√squares)."""
+        if self.name == "NonIsotropic":
+            slack = self._witness("dual", "slack")
+            demand(min(slack) >= 0, "the slack has an entry < 0")
+            E = [x for m, row in enumerate(self.terms["E"]) for x in row[m:]]
+            good = Triangle(E, self.M).positive(NONE) and all(map(any, self.E))
+            demand(good, "E is not proved positive definite")
+            x = [a + b for a, b in zip(squares, slack)]
+            return above(dot(x, [dot(row, x) for row in self.E])) / 2
+        if not self.c:
+            inside = max(squares) <= self.a**2
+            demand(inside, f"the dual point has a kernel with αᵀK_mα > {self.a}²")
+            return ZERO
+        groups, r, s, prior = self.norm
+        v = [above(x) - decimal(self.a) for x in squares]
+        if self.name == "BlockPower":
+            parts = (power(x * 2 / decimal(r), r / (r - 1)) for x in v)
+            return decimal(r - 1) / 2 * sum(parts, ZERO)
+        v = [max(x, ZERO) * above(w) for x, w in zip(v, prior)]
+        N = mixed(v, groups, dual(r), dual(s))
+        if self.name == "Tikhonov":
+            return N**4 / decimal(16 * self.mu)
+        return N * N / decimal(2 * self.c)
+
+    def _witness(self, point: str, name: str) -> list[Fraction]:
+        """A vector of the file that a bound with E needs."""
+        found = [Fraction(x) for x in floats(self.claim[point][name])]
+        demand(len(found) == self.M, f"{name} is not one number per kernel")
+        return found
+
+    def _primal(self, point: dict[str, Any]) -> tuple[list, list, list, Fraction]:
+        """θ_m, the coefficients if there are any, the biases b and the stretch t."""
+        given, t, theta = point["bias"], exact(point["stretch"]), [Fraction(1)] * self.M
+        bias = [exact(x) for x in (floats(given) if self.k > 1 else [given])]
+        demand(len(bias) == self.k, "the bias is not one number per output")
+        demand(self.bias or not any(bias), "the point has a bias, the problem has none")
         if "weights" in point:
             theta = [Fraction(x) for x in floats(point["weights"])]
             good = len(theta) == self.M and min(theta) >= 0
             demand(good, "the weights are not one number ≥ 0 per kernel")
             return theta, [], bias, t
+        beta = [floats(b) for b in point.get("features") or point["coefficients"]]
         if "features" in point:
-            beta = [floats(b) for b in point["features"]]
-            wide = [len(values) // self.n for values in self.arrays]
+            wide = [len(values) // self.n * self.k for values in self.arrays]
             good = self.factors and [*map(len, beta)] == wide
             demand(good, "the features are not one number per column of a factor")
-            return [Fraction(1)] * self.M, beta, bias, t
-        beta = [floats(b) for b in point["coefficients"]]
-        good = len(beta) == self.M and {*map(len, beta)} == {self.n}
-        demand(good, "the coefficients are not one number per kernel and sample")
-        return [Fraction(1)] * self.M, beta, bias, t
-
-    def _upper(self, f: list, squares: list, t: Fraction) -> Decimal:
-        """Σ C V(f) + Ω(u), u = |t| √squares, from above."""
-        values = map(self._value, f, map(Fraction, self.y))
-        losses = (decimal(Fraction(C)) * value for C, value in zip(self.C, values))
-        u = [decimal(t * t * square).sqrt() for square in squares]
-        sums = [sum((u[k] for k in group), ZERO) for group in self.groups]
-        penalty = norm(sums, self.r) ** 2 / 2 if sums else sum(u, ZERO)
-        return (sum(losses, ZERO) + penalty) * (1 + OUTWARD)
-
-    def _value(self, f: Fraction, y: Fraction) -> Decimal:
-        if self.loss == "hinge":
-            return decimal(max(NONE, 1 - y * f))
-        if self.loss == "squared":
-            return decimal((f - y) ** 2 / 2)
-        if self.loss == "eps_insensitive":
-            return decimal(max(NONE, abs(f - y) - self.eps))
-        z = y * f  # ln(1 + e^−z) = max(0, −z) + ln(1 + e^−|z|)
-        x = decimal(-min(abs(z), Fraction(100))).exp()  # e^−|z| from above
-        series = x - x * x / 2 + x * x * x / 3  # ≥ ln(1 + x), where 1 + x has no digits
-        return decimal(max(NONE, -z)) + (series if x < SERIES else (1 + x).ln())
+        else:
+            good = [*map(len, beta)] == [self.n * self.k] * self.M
+            demand(good, "the coefficients are not one number per kernel and sample")
+        return theta, beta, bias, t
 
 
 class Factor:

@@ -4,6 +4,7 @@ The file holds the problem (kernels or factors with their shift δ, labels, C, l
 formulation by name and parameters), a dual point in integers over a power of two, a
 primal point, and the two bounds. `checker.py`, which needs Python and nothing else,
 verifies it in exact arithmetic; it does not rely on anything computed here.
+docs/certificate-format.md specifies it.
 
 Floats are little-endian float64 in base64, so that no digit is lost.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..formulations import NonIsotropic
 from ..formulations.losses.domains import grid_of
 from ..problem import Problem, describe
 from ..util.files import write_whole
@@ -43,7 +45,8 @@ def save_certificate(certificate: Certificate, path: str | os.PathLike) -> None:
         Statement(json.loads(json.dumps(stated)))
     except Refused as reason:
         raise ValueError(
-            f"a portable certificate cannot state {problem!r}: {reason}"
+            f"a certificate file cannot state {problem!r}: {reason}; "
+            "result.certificate has its bounds and what they assume"
         ) from None
     content = seal({**stated, **points_of(certificate)})
     if len(content) > MAX_BYTES:
@@ -86,29 +89,33 @@ def statement(problem: Problem) -> dict[str, Any]:
 
 def points_of(certificate: Certificate) -> dict[str, Any]:
     """The bounds, and the two points that show them."""
-    found = certificate.enclosure
+    found, problem = certificate.enclosure, certificate.problem
     if not np.isfinite([found.lower, found.upper]).all():
         raise ValueError(
             f"{found.lower} ≤ f* ≤ {found.upper} is infinite: a file cannot prove it; "
             "certify better candidates"
         )
     grid = grid_of(found.alpha)
-    return {
-        "lower": found.lower,
-        "upper": found.upper,
-        "dual": {
-            "integers": [int(a / grid) for a in found.alpha.tolist()],
-            "exponent": int(-np.log2(grid)),
-            "shrink": found.shrink,
-        },
-        "primal": _primal(certificate, found.stretch),
+    dual = {
+        "integers": [int(a / grid) for a in found.alpha.ravel().tolist()],
+        "exponent": int(-np.log2(grid)),
+        "shrink": found.shrink,
     }
+    primal = _primal(certificate, found.stretch)
+    if isinstance(problem.formulation, NonIsotropic):
+        v = problem.grams.norms(found.alpha)
+        dual["slack"] = _text(problem.formulation.slack(found.shrink * v))
+        primal["direction"] = _text(problem.formulation.direction(certificate.norms))
+    return {"lower": found.lower, "upper": found.upper, "dual": dual, "primal": primal}
 
 
 def _primal(certificate: Certificate, stretch: float) -> dict[str, Any]:
-    point = {"bias": float(certificate.bias), "stretch": stretch}
+    problem = certificate.problem
+    bias = np.broadcast_to(certificate.bias, problem.shape[1:])
+    point: dict[str, Any] = {"bias": float(bias) if bias.ndim == 0 else _text(bias)}
+    point["stretch"] = stretch
     if certificate.features is not None:
-        ends = np.cumsum(certificate.problem.grams.ranks)[:-1]
+        ends = np.cumsum(problem.grams.ranks)[:-1]
         parts = np.split(certificate.features, ends)
         return {**point, "features": [_text(w) for w in parts]}
     if certificate.coefficients is None:

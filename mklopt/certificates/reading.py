@@ -6,9 +6,10 @@ understood. Arrays are little-endian float64 in base64.
 
 What is read is bounded: a regular file, its bytes, its entries, the digits of a number.
 
-Formulations are GroupLasso, or groups j of kernels and an exponent r, which stand for
-½‖(Σ_{k∈j} u_k)_j‖_r²: BlockL1 one group, r = 2; LpNorm(p) single kernels, r = 2p/(p+1),
-p as the nearest fraction of a denominator up to 1000; VSKL(q) r = 2q.
+`Statement` brings every loss and formulation into one of a few forms, whose rules are
+in checker.py. An exponent is the fraction with a denominator up to 1000 that rounds to
+its float, if there is one; else, as all other numbers, it is exactly its float.
+docs/certificate-format.md has all of this in words.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import stat
 import struct
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-FORMAT = b"mklopt certificate 1 "  # and the SHA-256 of all that follows the line
+FORMAT = b"mklopt certificate 2 "  # and the SHA-256 of all that follows the line
+FORMATS = (b"mklopt certificate 1 ", FORMAT)  # 1 had less to say, in the same words
 MAX_BYTES = 1 << 27  # of a file
 MAX_ENTRIES = 1_000_000  # so that JSON takes little more memory than the file
 MAX_DIGITS = 1000  # of a number
@@ -34,14 +36,29 @@ TEXT, FLAG, WHOLE, NUMBER = (str,), (bool,), (int,), (int, float)
 LOSSES: dict[str, dict] = {
     "hinge": {},
     "logistic": {},
+    "one_class": {},
+    "multiclass_hinge": {},
+    "multinomial": {},
     "squared": {},
     "eps_insensitive": {"eps": NUMBER},
+    "huber": {"delta": NUMBER},
+    "quantile": {"tau": NUMBER},
 }
 FORMULATIONS: dict[str, dict] = {
     "GroupLasso": {},
     "BlockL1": {},
+    "BlockNorm": {"q": NUMBER},
     "LpNorm": {"p": NUMBER},
+    "Ivanov": {"p": NUMBER},
+    "WeightedLpNorm": {"p": NUMBER, "prior": [NUMBER]},
+    "Tikhonov": {"p": NUMBER, "mu": NUMBER},
+    "BlockPower": {"q": NUMBER},
+    "ElasticNet": {"l1_ratio": NUMBER},
+    "SparseBlockNorm": {"q": NUMBER, "a": NUMBER},
+    "FixedWeights": {"theta": [NUMBER]},
     "VSKL": {"groups": [[WHOLE]], "q": NUMBER},
+    "Composite": {"groups": [[WHOLE]], "r": NUMBER, "s": NUMBER},
+    "NonIsotropic": {"E": [[NUMBER]]},
 }
 PROBLEM = {
     "problem": TEXT,
@@ -58,14 +75,15 @@ CLAIM = {
     **PROBLEM,
     "lower": NUMBER,
     "upper": NUMBER,
-    "dual": {"integers": [WHOLE], "exponent": WHOLE, "shrink": NUMBER},
-    "primal": (dict,),  # one of PRIMALS
+    "dual": (dict,),  # DUAL
+    "primal": (dict,),  # PRIMAL with one of POINTS
 }
-PRIMALS = (
-    {"bias": NUMBER, "stretch": NUMBER, "weights": TEXT},
-    {"bias": NUMBER, "stretch": NUMBER, "coefficients": [TEXT]},
-    {"bias": NUMBER, "stretch": NUMBER, "features": [TEXT]},
-)
+EXPONENTS = ("p", "q", "r", "s")
+LARGEST = {"BlockPower": 10**6, "Composite": 2, "SparseBlockNorm": 2}
+DUAL: dict[str, Any] = {"integers": [WHOLE], "exponent": WHOLE, "shrink": NUMBER}
+PRIMAL: dict[str, Any] = {"bias": (*NUMBER, *TEXT), "stretch": NUMBER}
+POINTS = ({"weights": TEXT}, {"coefficients": [TEXT]}, {"features": [TEXT]})
+WITNESS = {"dual": {"slack": TEXT}, "primal": {"direction": TEXT}}  # of NonIsotropic
 
 
 class Refused(ValueError):
@@ -95,11 +113,17 @@ def opened(content: bytes) -> dict[str, Any]:
     """The claim of a file whose hash, keys and types are right."""
     demand(len(content) <= MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
     head, _, body = content.partition(b"\n")
-    demand(head.startswith(FORMAT), f"it does not begin with {FORMAT.decode()!r}")
-    same = head == FORMAT + hashlib.sha256(body).hexdigest().encode()
+    known = head[: len(FORMAT)] in FORMATS
+    demand(known, f"it does not begin with {FORMAT.decode()!r}, or 1 in place of 2")
+    same = head[len(FORMAT) :] == hashlib.sha256(body).hexdigest().encode()
     demand(same, "the content does not have the hash in the first line")
     claim = parsed(body)
-    known = fits(claim, CLAIM) and any(fits(claim["primal"], what) for what in PRIMALS)
+    known = fits(claim, CLAIM)
+    if known:
+        more = WITNESS if claim["formulation"][:1] == ["NonIsotropic"] else {}
+        known = fits(claim["dual"], {**DUAL, **more.get("dual", {})})
+        primal = {**PRIMAL, **more.get("primal", {})}
+        known &= any(fits(claim["primal"], {**primal, **point}) for point in POINTS)
     demand(known, "it has other keys or types than a certificate")
     return claim
 
@@ -146,8 +170,9 @@ def fits(value: Any, what: Any) -> bool:
 
 def named(given: list, known: dict[str, dict]) -> tuple[str, dict[str, Any]]:
     """A known name and its parameters, in their own order."""
-    name = given[0] if len(given) == 2 and type(given[0]) is str else ""
-    demand(name in known, f"{name!r} is not known here, only {', '.join(known)}")
+    name = given[0] if given and type(given[0]) is str else ""
+    here = name in known and len(given) == 2
+    demand(here, f"{name[:40]!r} is not known here, only {', '.join(known)}")
     good = fits(given[1], known[name])
     demand(good, f"{name} has other parameters or types than {', '.join(known[name])}")
     return name, {key: given[1][key] for key in known[name]}
@@ -167,6 +192,31 @@ def exact(value: float) -> Fraction:
     return Fraction(value)
 
 
+def power_of(value: float) -> Fraction | None:
+    """The exponent that a number stands for; None is ∞."""
+    if value == math.inf:
+        return None
+    demand(1 <= value <= 10**15, f"an exponent is {value}, neither ∞ nor in [1, 1e15]")
+    near = Fraction(value).limit_denominator(1000)
+    return near if float(near) == value else Fraction(value)
+
+
+def shown(key: str, value: Any) -> str:
+    """A parameter in the line that is printed; exponents as fractions."""
+    exponent = power_of(value) if key in EXPONENTS else None
+    short = exponent is not None and exponent.denominator <= 1000
+    return f"{key}={exponent if short else value}"[:200]
+
+
+class Norm(NamedTuple):
+    """N(u) = ‖(‖(u_k/√prior_k)_{k∈j}‖_r)_j‖_s over groups j of kernels; None is ∞."""
+
+    groups: list[list[int]]
+    r: Any  # Fraction | None
+    s: Any
+    prior: list[Fraction]
+
+
 class Statement:
     """The problem of a file, every part of it known and valid."""
 
@@ -174,9 +224,10 @@ class Statement:
         stated = {key: claim.get(key) for key in PROBLEM}
         demand(fits(stated, PROBLEM), "the problem is not stated in known types")
         self.claim, self.bias, self.factors = claim, claim["bias"], claim["factors"]
-        self.loss, given = named(claim["loss"], LOSSES)
+        self.loss, self.options = named(claim["loss"], LOSSES)
         self.name, self.terms = named(claim["formulation"], FORMULATIONS)
-        self.described = [[self.loss, given], [self.name, self.terms]]
+        self.described: list[list] = [[self.loss, self.options]]
+        self.described.append([self.name, self.terms])
         self.y, self.C = floats(claim["y"]), floats(claim["C"])
         self.arrays = [floats(a) for a in claim["kernels"]]
         self.shift = floats(claim["shift"])
@@ -184,36 +235,75 @@ class Statement:
         fit = len(self.arrays) == self.M > 0 and len(self.C) == self.n > 0
         demand(fit, "kernels, shifts, C and labels differ in number")
         demand(min(self.C) > 0 and min(self.shift) >= 0, "C ≤ 0, or a shift < 0")
-        self.signed = self.loss in ("hinge", "logistic")
-        labels = {*self.y} if self.signed else set()
-        demand(labels <= {-1.0, 1.0}, f"{self.loss} needs labels −1 and +1")
-        self.eps = exact(given.get("eps", 0))
-        demand(self.eps >= 0, "ε is negative")
-        self.groups, self.r = self._formulation(**self.terms)
+        self._labels()
+        self.residual = self._residual(**self.options)
+        self._formulation(**self.terms)
 
-    def _formulation(
-        self, p: float = 1, q: float = 1, groups: Any = ()
-    ) -> tuple[list, Fraction | None]:
-        """Groups of kernels, and r; GroupLasso has no groups."""
-        everyone = list(range(self.M))
-        if self.name == "GroupLasso":
-            return [], None
+    def _labels(self) -> None:
+        """k outputs; whether the loss compares them, and whether by a maximum."""
+        self.k, self.hinge = 1, "hinge" in self.loss or self.loss == "one_class"
+        if self.loss in ("multiclass_hinge", "multinomial"):
+            whole = all(y >= 0 and y.is_integer() for y in self.y) and max(self.y) > 0
+            demand(whole, f"{self.loss} needs classes 0, 1, …, k − 1")
+            self.k = int(max(self.y)) + 1
+        elif self.loss == "one_class":
+            demand({*self.y} == {1.0}, "one_class needs labels +1")
+            demand(not self.bias, "one_class has no bias")
+        elif self.loss in ("hinge", "logistic"):
+            demand({*self.y} <= {-1.0, 1.0}, f"{self.loss} needs labels −1 and +1")
+
+    def _residual(self, eps: float = 0, delta: float = 1, tau: float = 0) -> Any:
+        """(kink, ridge, low, high): V = max of a(y − f) − kink|a| − ½ ridge a² over a.
+
+        low ≤ a ≤ high; None for the losses that compare outputs.
+        """
+        ε, δ, τ = exact(eps), exact(delta), exact(tau)
+        demand(ε >= 0, "ε is negative")
+        demand(δ > 0 and 0 <= τ <= 1, "δ ≤ 0, or τ is outside [0, 1]")
+        return {
+            "squared": (0, 1, -math.inf, math.inf),
+            "eps_insensitive": (ε, 0, -1, 1),
+            "huber": (0, 1, -δ, δ),
+            "quantile": (0, 0, τ - 1, τ),
+        }.get(self.loss)
+
+    def _formulation(self, groups: Any = None, **given: Any) -> None:
+        """Ω = (c/2) N² + a Σu, but for three that checker.py knows by name."""
+        self.a, self.c = exact(given.get("a", 0)), Fraction(1)
+        if self.name in ("GroupLasso", "ElasticNet"):
+            self.a = exact(given.get("l1_ratio", 1))
+            self.c = 1 - self.a
+        self.mu = exact(given.get("mu", 1))
+        good = self.a >= 0 and self.c >= 0 and self.mu > 0
+        demand(good, f"a parameter of {self.name} is out of its range")
+        w = [exact(x) for x in given.get("prior", given.get("theta", [1] * self.M))]
+        positive = len(w) == self.M and min(w) >= 0 and ("theta" in given or all(w))
+        demand(positive, "there is not one positive weight per kernel")
+        groups = [[*range(self.M)]] if groups is None else groups
+        members = sorted(k for group in groups for k in group)
+        partition = members == [*range(self.M)] and min(map(len, groups)) > 0
+        demand(partition, "the groups are not a partition of the kernels")
+        powers = {key: power_of(given[key]) for key in EXPONENTS if key in given}
+        low = all(given[key] <= LARGEST.get(self.name, math.inf) for key in powers)
+        demand(low, f"an exponent of {self.name} is above {LARGEST.get(self.name)}")
+        r, s = self._exponents(**powers)
+        self.norm = Norm(groups, r, s, w)
+        if self.name == "BlockPower" and self.norm.r == 1:  # ½Σu
+            self.a, self.c = Fraction(1, 2), Fraction(0)
+        self.E = [[exact(x) for x in row] for row in given.get("E", ())]
+        even = self.name != "NonIsotropic" or len(self.E) == self.M
+        even &= [*map(list, zip(*self.E))] == self.E
+        demand(even, "E is not a symmetric matrix with one row per kernel")
+
+    def _exponents(self, p: Any = 0, q: Any = 2, r: Any = 0, s: Any = 0) -> tuple:
+        """r inside the groups and s across them; of one group, r alone counts."""
         if self.name == "VSKL":
-            members = sorted(k for group in groups for k in group)
-            partition = members == everyone and min(map(len, groups)) > 0
-            demand(partition, "the groups are not a partition of the kernels")
-            demand(q in (1, 2, math.inf), f"q = {q} is not 1, 2 or ∞")
-            return groups, None if q == math.inf else Fraction(int(2 * q))
-        if p == 1:  # BlockL1, too
-            return [everyone], Fraction(2)
-        single = [[m] for m in everyone]
-        if p == math.inf:
-            return single, Fraction(2)
-        near = Fraction(p).limit_denominator(1000)
-        rational = float(near) == p and 1 < near <= 10**6
-        demand(rational, f"p = {p} is no rational number ≥ 1 that is known here")
-        self.terms = {"p": near}  # which the proof is for
-        return single, 2 * near / (near + 1)
+            return Fraction(1), q and 2 * q
+        if self.name == "Composite":
+            return r, s
+        if self.name == "BlockL1":
+            return Fraction(1), Fraction(1)
+        return (2 * p / (p + 1) if p else q and Fraction(q)), Fraction(1)
 
     def digest(self) -> str:
         """The hash of the problem, from the data in the file."""
@@ -230,9 +320,11 @@ class Statement:
         return h.hexdigest()
 
     def __str__(self) -> str:
-        terms = ", ".join(f"{key}={value}" for key, value in self.terms.items())
-        loss = f"{self.loss}(eps={float(self.eps)})" if self.eps else self.loss
+        loss, terms = (
+            f"{name}({', '.join(shown(*term) for term in given.items())})"
+            for name, given in self.described
+        )
         bias, shift = "with" if self.bias else "without", max(self.shift)
         kernels = f"kernels K + δI, δ ≤ {shift}" if shift else "kernels K"
-        size = f"n = {self.n}, M = {self.M}"
-        return f"{loss}, {self.name}({terms}), {size}, {bias} bias, {kernels}"
+        size = f"n = {self.n}, M = {self.M}" + f", k = {self.k}" * (self.k > 1)
+        return f"{loss.removesuffix('()')}, {terms}, {size}, {bias} bias, {kernels}"

@@ -318,10 +318,18 @@ class Result:
     def save_certificate(self, path: str | os.PathLike) -> None:
         """Write a file that proves the bounds; `mklopt verify` checks it.
 
+        docs/certificate-format.md specifies it.
+
         Parameters
         ----------
         path : str or path
             The file.
+
+        Raises
+        ------
+        ValueError
+            If a file cannot state the problem: a declared loss or formulation, infinite
+            bounds, or too many numbers.
         """
         save_certificate(self.certificate, path)
 

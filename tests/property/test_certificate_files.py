@@ -41,7 +41,7 @@ from mklopt.formulations import VSKL, BlockL1, GroupLasso, LpNorm
 FORMULATIONS = (
     GroupLasso(), BlockL1(), LpNorm(1.0), LpNorm(1.01), LpNorm(4 / 3), LpNorm(2.0),
     LpNorm(np.inf), VSKL(((0, 2), (1,)), 1.0), VSKL(((0,), (1, 2)), 2.0),
-    VSKL(((2,), (0, 1)), np.inf),
+    VSKL(((2,), (0, 1)), np.inf), LpNorm(2**0.5), VSKL(((2,), (0, 1)), 1.3),
 )  # fmt: skip
 LOSSES = ("hinge", "logistic", "squared", "eps_insensitive")
 KINDS = [*product(FORMULATIONS, LOSSES, ("factors", "packed", "full"), (True, False))]
@@ -112,6 +112,14 @@ def problem_hash(claim: dict[str, Any]) -> str:
 
 def real(x: Fraction) -> Any:
     return mp.mpf(x.numerator) / x.denominator
+
+
+def exponent(x: Any) -> Any:
+    """∞, or the fraction of a denominator up to 1000 that rounds to x, or x itself."""
+    if x == math.inf:
+        return x
+    near = Fraction(x).limit_denominator(1000)
+    return near if float(near) == x else Fraction(x)
 
 
 class Judge:
@@ -202,9 +210,9 @@ class Judge:
             q = self.terms["q"]
             if q == math.inf:
                 return mp.fsum(tops) ** 2 / 2
-            return root(tops, Fraction(2 * int(q), 2 * int(q) - 1)) ** 2 / 2
-        p = self.terms["p"]
-        p = p if p == math.inf else Fraction(p).limit_denominator(1000)
+            q = exponent(q)
+            return root(tops, 2 * q / (2 * q - 1)) ** 2 / 2
+        p = exponent(self.terms["p"])
         return root(v, Fraction(2) if p == math.inf else 2 * p / (p - 1)) ** 2 / 2
 
     # ---- primal
@@ -252,9 +260,8 @@ class Judge:
             q = self.terms["q"]
             if q == math.inf:
                 return max(sums) ** 2 / 2
-            return root(sums, Fraction(2 * int(q))) ** 2 / 2
-        p = self.terms["p"]
-        p = p if p == math.inf else Fraction(p).limit_denominator(1000)
+            return root(sums, 2 * exponent(q)) ** 2 / 2
+        p = exponent(self.terms["p"])
         return root(u, Fraction(2) if p == math.inf else 2 * p / (p + 1)) ** 2 / 2
 
     # ---- verdict

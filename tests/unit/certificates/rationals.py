@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 from fractions import Fraction
+from itertools import combinations
+from types import SimpleNamespace
 
 import mpmath
+import numpy as np
 from mpmath import mpf
 
 from mklopt import formulations as F
+from mklopt.problem import losses_by_name
 
 mpmath.mp.dps = 60
 ZERO = Fraction(0)
+LOSSES = {name: kind() for name, kind in losses_by_name().items()}
 
 
 def digits(x: Fraction) -> mpf:
@@ -170,6 +176,8 @@ def omega(form, u):
         return mpmath.fsum(x * x / mpf(t) for x, t in zip(u, form.theta) if t) / 2
     if isinstance(form, F.VSKL | F.Composite):
         return mixed(form, u, *map(mpf, form.exponents)) ** 2 / 2
+    if isinstance(form, F.NonIsotropic):  # good to 1e-9 only
+        return mpf(form.value(np.array(u, float))) * (1 - mpf(10) ** -9)
     if isinstance(form, F.WeightedLpNorm):
         u = [x / mpmath.sqrt(mpf(w)) for x, w in zip(u, form.prior)]
     N = norm(u, exponent(form))
@@ -198,6 +206,8 @@ def omega_conjugate(form, v):
             assert max(v) <= 0.5
             return mpf(0)
         return (q - 1) / 2 * mpmath.fsum((2 * x / q) ** (q / (q - 1)) for x in v if x)
+    if isinstance(form, F.NonIsotropic):
+        return ellipsoid(form, [x * x for x in v])
     if isinstance(form, F.FixedWeights):
         return mpmath.fsum(mpf(t) * x * x for x, t in zip(v, form.theta)) / 2
     if isinstance(form, F.VSKL | F.Composite):
@@ -211,3 +221,74 @@ def omega_conjugate(form, v):
     if isinstance(form, F.Tikhonov):
         return N**4 / (16 * mpf(form.mu))
     return N**2 / 2
+
+
+# ---- from the content of a certificate file alone --------------------------------
+
+
+def array_of(text):
+    return np.frombuffer(base64.b64decode(text), "<f8")
+
+
+def part_of(stated):
+    """The loss or formulation of this name and these parameters."""
+    name = stated[0]
+    kind = type(LOSSES[name]) if name in LOSSES else getattr(F, name)
+    return kind(**stated[1])
+
+
+def values_of(claim):
+    """The dual and the primal value at the points of a claim; kernels by factors."""
+    y, C, shift = (array_of(claim[key]) for key in ("y", "C", "shift"))
+    loss, form = part_of(claim["loss"]), part_of(claim["formulation"])
+    n, several = len(y), loss.labels == "classes"
+    k = int(max(y)) + 1 if several else 1
+    factors = [array_of(a).reshape(n, -1) for a in claim["kernels"]]
+    stack = SimpleNamespace(n=n, M=len(factors), factors=factors, shift=shift)
+    dual, primal = claim["dual"], claim["primal"]
+    unit = Fraction(2) ** -dual["exponent"]
+    A = [[unit * x for x in dual["integers"][j::k]] for j in range(k)]
+    s, t = Fraction(dual["shrink"]), Fraction(primal["stretch"])
+    assert 0 <= s <= 1 and len(dual["integers"]) == n * k
+    assert not claim["bias"] or all(sum(a) == 0 for a in A)
+    at_alpha = [*images(stack, [A] * stack.M)]
+    low = -omega_conjugate(form, [mpmath.sqrt(digits(s * s * q)) for _, q in at_alpha])
+    for i in range(n):
+        a = [-s * column[i] / Fraction(float(C[i])) for column in A]
+        low -= mpf(float(C[i])) * conjugate(loss, a, y[i])
+    theta = rational(array_of(primal["weights"]))
+    assert len(theta) == stack.M and min(theta) >= 0
+    bias = rational(array_of(primal["bias"])) if several else [Fraction(primal["bias"])]
+    assert len(bias) == k and (claim["bias"] or not any(bias))
+    f = [[t * b] * n for b in bias]
+    for w, (KA, _) in zip(theta, at_alpha):
+        f = [[a + t * w * z for a, z in zip(b, c)] for b, c in zip(f, KA)]
+    u = [
+        digits(abs(w * t)) * mpmath.sqrt(digits(q))
+        for w, (_, q) in zip(theta, at_alpha)
+    ]
+    up = omega(form, u)
+    for i in range(n):
+        up += mpf(float(C[i])) * value(loss, [b[i] for b in f], y[i])
+    return low, up
+
+
+def ellipsoid(form, x):
+    """½ min over s ≥ 0 of ‖x + s‖_E, x ≥ 0: over all sets of s > 0."""
+    E, M = mpmath.matrix([[mpf(e) for e in row] for row in form.E]), len(x)
+    lengths = []
+    for size in range(M):
+        for S in map(list, combinations(range(M), size)):
+            z = mpmath.matrix(x)
+            if S:
+                inner = mpmath.matrix([[E[i, j] for j in S] for i in S])
+                right = mpmath.matrix(
+                    [-sum(E[i, j] * x[j] for j in range(M)) for i in S]
+                )
+                s = mpmath.lu_solve(inner, right)
+                if min(s) < 0:
+                    continue
+                for place, i in enumerate(S):
+                    z[i] += s[place]
+            lengths.append(mpmath.sqrt((z.T * E * z)[0]))
+    return min(lengths) / 2

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import re
 import resource
 import subprocess
 import sys
 import zipfile
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -53,11 +56,33 @@ def refusal(claim):
         ["LpNorm", {"p": [2.0]}],
         ["LpNorm", {"p": 0.5}],
         ["LpNorm", {"p": -1.0}],
-        ["LpNorm", {"p": math.sqrt(2)}],
+        ["LpNorm", {"p": 1e300}],
+        ["BlockNorm", {"q": 0.999}],
+        ["BlockPower", {"q": math.inf}],
+        ["BlockPower", {"q": 2e6}],
+        ["Composite", {"groups": [[0]], "r": 3.0, "s": 1.0}],
+        ["Composite", {"groups": [[0, 0]], "r": 1.0, "s": 1.0}],
+        ["SparseBlockNorm", {"q": 2.5, "a": 0.1}],
+        ["SparseBlockNorm", {"q": 1.5, "a": -0.1}],
+        ["SparseBlockNorm", {"q": 1.5, "a": math.inf}],
+        ["ElasticNet", {"l1_ratio": 1.5}],
+        ["ElasticNet", {"l1_ratio": -0.5}],
+        ["Tikhonov", {"p": 2.0, "mu": 0.0}],
+        ["Tikhonov", {"p": 2.0, "mu": -1.0}],
+        ["FixedWeights", {"theta": [-1.0]}],
+        ["FixedWeights", {"theta": []}],
+        ["FixedWeights", {"theta": [1.0, 1.0]}],
+        ["FixedWeights", {"theta": 1.0}],
+        ["WeightedLpNorm", {"p": 2.0, "prior": [0.0]}],
+        ["WeightedLpNorm", {"p": 2.0, "prior": [1.0, 1.0]}],
+        ["NonIsotropic", {"E": [[1.0, 0.0]]}],
+        ["NonIsotropic", {"E": [[1.0, 0.5], [0.4, 1.0]]}],
+        ["NonIsotropic", {"E": [[1.0]]}],  # without its witnesses
+        ["NonIsotropic", {"E": []}],
         ["LpNorm", {"p": 10**400}],
         ["LpNorm", {"p": 2.0, "q": 1.0}],
         ["VSKL", {"groups": [[0]], "q": True}],
-        ["VSKL", {"groups": [[0]], "q": 1.5}],
+        ["VSKL", {"groups": [[0]], "q": 0.5}],
         ["VSKL", {"groups": [[False]], "q": 1.0}],
         ["VSKL", {"groups": [[0.0]], "q": 1.0}],
         ["VSKL", {"groups": [[0], []], "q": 1.0}],
@@ -89,6 +114,14 @@ def test_only_known_formulations_with_known_parameters(formulation):
         ["eps_insensitive", {"eps": True}],
         ["eps_insensitive", {"eps": math.inf}],
         ["eps_insensitive", {"eps": "0"}],
+        ["huber", {"delta": 0.0}],
+        ["huber", {"delta": -1.0}],
+        ["huber", {"delta": math.inf}],
+        ["quantile", {"tau": 1.1}],
+        ["quantile", {"tau": -0.1}],
+        ["one_class", {}],
+        ["multinomial", {}],
+        ["multiclass_hinge", {}],
         "hinge",
     ],
     ids=repr,
@@ -180,18 +213,57 @@ def test_a_statement_names_every_part():
 
 
 def test_the_exponent_is_the_nearest_fraction():
+    """If its denominator is at most 1000; else it is the float itself."""
     for p, r in (
         (4 / 3, Fraction(8, 7)),
         (2, Fraction(4, 3)),
         (1.01, Fraction(202, 201)),
         (math.inf, Fraction(2)),
-        (1, Fraction(2)),
+        (1, Fraction(1)),
+        (2**0.5, 2 * Fraction(2**0.5) / (Fraction(2**0.5) + 1)),
     ):
         stated = reading.Statement(tiny(formulation=["LpNorm", {"p": p}]))
-        assert stated.r == r and stated.groups == [[0]]
-    for q, exponent in ((1, 2), (2.0, 4), (math.inf, None)):
+        assert stated.norm[:2] == ([[0]], r)
+    for q, exponent in ((1, 2), (2.0, 4), (1.1, Fraction(11, 5)), (math.inf, None)):
         kind = ["VSKL", {"groups": [[0]], "q": q}]
-        assert reading.Statement(tiny(formulation=kind)).r == exponent
+        assert reading.Statement(tiny(formulation=kind)).norm[1:3] == (1, exponent)
+    assert reading.shown("p", 4 / 3) == "p=4/3" and reading.shown("q", 2.0) == "q=2"
+    assert reading.shown("mu", 4 / 3) == "mu=1.3333333333333333"
+    assert reading.shown("p", 2**0.5) == "p=1.4142135623730951"
+    assert reading.shown("p", math.inf) == "p=inf"
+
+
+def test_both_versions_are_read():
+    """What version 1 can say is the same claim in both."""
+    body = resigned(tiny()).partition(b"\n")[2]
+    for version in (b"1", b"2"):
+        head = b"mklopt certificate " + version + b" "
+        content = head + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+        assert check(content)["n"] == 2
+    with pytest.raises(Refused, match="does not begin with"):
+        check(content.replace(b"certificate 2", b"certificate 3", 1))
+
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "certificate-format.md"
+
+
+def test_the_example_of_the_specification_is_proved():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    example = re.search(r"```text\n(mklopt certificate 2 .*?)\n```", text, re.DOTALL)
+    assert example is not None
+    proved = check(example[1].encode())
+    assert (proved["lower"], proved["upper"]) == (1.9999, 2.0001)
+    assert f"{proved['lower']} ≤ f* ≤ {proved['upper']}" in text
+
+
+def test_the_specification_names_everything():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    known = (reading.LOSSES, reading.FORMULATIONS, reading.CLAIM, reading.DUAL)
+    words = {word for table in known for word in table} | {*reading.PRIMAL}
+    parameters = [*reading.LOSSES.values(), *reading.FORMULATIONS.values()]
+    words |= {key for table in (*parameters, *reading.POINTS) for key in table}
+    words |= {key for table in reading.WITNESS.values() for key in table}
+    assert not [word for word in words if f"`{word}`" not in text]
 
 
 # ---- JSON ------------------------------------------------------------------------
