@@ -152,7 +152,8 @@ def random_features(family: Family, count: int, *, seed: int = 0) -> LowRankFami
     Parameters
     ----------
     family : Family
-        Of Gaussian and Laplacian kernels; linear, constant and small polynomial kernels are explicit.
+        Of Gaussian and Laplacian kernels; linear, constant and small polynomial ones
+        are explicit.
     count : int
         Features of each kernel, even: pairs of a cosine and a sine.
     seed : int
