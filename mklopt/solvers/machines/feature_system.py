@@ -66,7 +66,7 @@ class FeatureSystem:
         self.root = np.append(np.sqrt(K.w), np.sqrt(K.constant))
         self.U = np.zeros((len(self.root), len(X)))
         for m, x in enumerate(X):
-            self.U[:-1][grams.owner == m, m] = grams.subset([m]).panel().fold(x)[:, 0]
+            self.U[:-1][grams.owner == m, m] = _column(grams, m, x)
         values, Q = np.linalg.eigh(np.eye(len(N)) + N / np.outer(roots, roots))
         values = np.sqrt(np.maximum(values, 0.0))  # below 0 by rounding
         self.bend = (Q * values) @ Q.T - np.eye(len(N))
@@ -124,6 +124,11 @@ class FeatureSystem:
         self.K.grams.count_reads(1)
         c = self.root * self._bent(c)
         return np.asarray(self.K.panel.unfold(c[:-1, None])[:, 0] + c[-1])
+
+
+def _column(grams: GramStack, m: int, x: Array) -> Array:
+    """L_mᵀx, for x of shape (n, 1)."""
+    return grams.subset(np.array([m])).panel().fold(x)[:, 0]
 
 
 def _size(x: Array) -> float:
