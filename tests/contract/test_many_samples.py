@@ -8,6 +8,7 @@ in blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def problem(loss: str, formulation, bias: bool) -> Problem:
     return Problem(GramStack.from_factors(L), y, loss, formulation, 0.1, bias)
 
 
-def cases() -> Iterator[tuple[str, str, object, bool]]:
+def cases() -> Iterator[tuple[str, str, Any, bool]]:
     """Every solver that reads no rows with every loss, with one formulation."""
     for name, solver in solvers().items():
         if "full" in solver.keeps or solver.draws:
