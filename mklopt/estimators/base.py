@@ -225,6 +225,9 @@ class MKLEstimator(BaseEstimator):
         The kernels with coefficients. Only they are evaluated at prediction.
     kernel_names_ : list of str
         The names of all M kernels.
+    ranks_, lost_trace_ : arrays of shape (M,), or None
+        With an approximation: the number of features of each kernel, and the share of
+        its trace that they do not have (it says nothing of random features).
     n_iter_ : int
         The iterations of the solver, the largest number where there are several runs.
     result_ : Result or list of Result
@@ -370,7 +373,9 @@ class MKLEstimator(BaseEstimator):
         """Keep what prediction needs, and the attributes of the docstring."""
         bias = np.concatenate([np.ravel(np.asarray(r.bias, float)) for r in results])
         self.n_iter_ = max(1, *(int(r.trace.last("iteration")) + 1 for r in results))
+        self.ranks_ = self.lost_trace_ = None
         if isinstance(fitted, LowRankKernels):
+            self.ranks_, self.lost_trace_ = fitted.ranks, fitted.lost_trace
             w = np.concatenate([r.features for r in results], axis=1)
             ends = zip(fitted.ends[:-1], fitted.ends[1:])
             used = [bool(np.any(w[i:j])) for i, j in ends]

@@ -22,7 +22,8 @@ References: Rakotomamonjy et al. (2008), SimpleMKL; Suzuki and Tomioka (2009), s
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ import numpy as np
 from ..util.arrays import Array, real_array
 from ..util.checks import check_choice, check_list, check_whole, real_number, short
 from .fitted import FittedKernels, blocks_of, sizes_of
-from .functions import Function, Gaussian, Kernel, Power
+from .functions import CityBlock, Function, Gaussian, Kernel, Power
 from .normalizations import Steps
 from .subsets import draw_subsets
 from .table import (
@@ -146,6 +147,41 @@ def gaussians(widths: Any, on: str = "all") -> Family:
             )
         rules.append((f"gaussian({sigma:g})", Gaussian(2 * sigma**2)))
     return _family(rules, on)
+
+
+def laplacians(widths: Any, on: str = "all") -> Family:
+    """exp(−‖x − z‖₁/σ), one kernel for every width σ.
+
+    Parameters
+    ----------
+    widths : float, or a sequence of float
+        σ > 0.
+    on : {"all", "single", "both"}
+        All features at once, each feature by itself, or both.
+
+    Returns
+    -------
+    Family
+
+    Raises
+    ------
+    ValueError
+        If a width is not positive, or there is none.
+
+    Examples
+    --------
+    >>> laplacians(2.0).fit([[0.0, 1.0], [1.0, 0.0]]).grams().kernel(0).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+    found = []
+    for width in _listed(widths):
+        sigma = real_number(width, "a width", "a positive number")
+        if not 0 < sigma < np.inf:
+            raise ValueError(f"a width is {short(width)}; give positive numbers")
+        rule = Function(CityBlock(sigma), f"laplacian({sigma:g})")
+        found.append(_family([(rule.name, rule)], on))  # every function has its base
+    return reduce(add, found) if found else _family([], on)
 
 
 def polynomials(degrees: Any, on: str = "all", offset: float = 1.0) -> Family:

@@ -2,7 +2,7 @@
 
 Gaussian    exp(t · (−1/scale))   t = ‖x − z‖², or distances as they are given
 Power       (t + offset)^degree   t = ⟨x, z⟩
-Function    k(A, B)               a user's own, which is its own base
+Function    k(A, B)               a user's own, which is its own base; CityBlock is one
 """
 
 from collections.abc import Callable, Iterable
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from ..util.arrays import Array, real_array
 from ..util.exponential import exponentials
@@ -138,6 +139,18 @@ class Function:
 
     def __call__(self, t: Array, mean: float) -> Array:
         return t.copy()
+
+
+@dataclass(frozen=True)
+class CityBlock(Parameters):
+    """k(A, B) of the Laplacian kernel exp(−‖x − z‖₁/σ)."""
+
+    sigma: float
+
+    def __call__(self, A: Array, B: Array) -> Array:
+        K = cdist(A, B, "cityblock")
+        K *= -1.0 / self.sigma
+        return np.asarray(np.exp(K, out=K))
 
 
 class Kernel(NamedTuple):

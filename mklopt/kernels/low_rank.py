@@ -8,8 +8,9 @@
     nystroem           φ(x) = (k(x, l))_l W with landmarks l among the training points,
                        W = V D^{−½} from K_ll = V D Vᵀ; eigenvalues below CUTOFF times
                        the largest one are dropped
-    random_features    φ(x) = (cos ⟨ω_i, x⟩, sin ⟨ω_i, x⟩)_i/√(number of ω), Gaussians:
-                       ω ~ N(0, I)/σ (Rahimi and Recht 2007)
+    random_features    φ(x) = (cos ⟨ω_i, x⟩, sin ⟨ω_i, x⟩)_i/√(number of ω); Gaussians:
+                       ω ~ N(0, I)/σ, Laplacian kernels: coordinates of ω ~ Cauchy/σ
+                       (Rahimi and Recht 2007)
     explicit           all monomials of a linear, polynomial or constant kernel: exact
 
 The factors are the data: a certificate of a problem with them is a theorem about them.
@@ -49,7 +50,7 @@ from .feature_maps import (
     monomial_count,
 )
 from .fitted import Blocks, FittedKernels, chosen, new_blocks, pieces, rows_of
-from .functions import Gaussian, Power
+from .functions import CityBlock, Function, Gaussian, Power
 from .normalizations import Steps
 from .pairwise import fill_pairs
 
@@ -146,12 +147,13 @@ def nystroem(
 
 
 def random_features(family: Family, count: int, *, seed: int = 0) -> LowRankFamily:
-    """Random Fourier features of Gaussian kernels.
+    """Random Fourier features of Gaussian and Laplacian kernels.
 
     Parameters
     ----------
     family : Family
-        Of Gaussians; linear, constant and small polynomial kernels are explicit.
+        Of Gaussian and Laplacian kernels; linear, constant and small polynomial ones
+        are explicit.
     count : int
         Features of each kernel, even: pairs of a cosine and a sine.
     seed : int
@@ -311,14 +313,17 @@ class LowRankKernels:
 
     def _fourier(self, m: int) -> Fourier:
         rule, d = self.entries.kernels[m].rule, self.entries.points(m).shape[1]
-        if not isinstance(rule, Gaussian):
-            raise ValueError(
-                f"{self.entries.who(m)} is not Gaussian, so it has no random features; "
-                "take kernels.nystroem"
-            )
         rng = np.random.default_rng([self.way.seed, m])
-        shape, sigma = (d, self.way.rank // 2), math.sqrt(self.entries.scale(m) / 2)
-        return Fourier(rng.standard_normal(shape) / sigma)
+        shape = (d, self.way.rank // 2)
+        if isinstance(rule, Gaussian):
+            sigma = math.sqrt(self.entries.scale(m) / 2)
+            return Fourier(rng.standard_normal(shape) / sigma)
+        if isinstance(rule, Function) and isinstance(rule.shared, CityBlock):
+            return Fourier(rng.standard_cauchy(shape) / rule.shared.sigma)
+        raise ValueError(
+            f"{self.entries.who(m)} is not Gaussian or Laplacian, so it has no random "
+            "features; take kernels.nystroem"
+        )
 
     def _nystroem(self, group: Group, left: list[int], maps: dict[int, Map]) -> None:
         which = self.landmarks

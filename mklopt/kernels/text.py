@@ -1,6 +1,7 @@
 """Lists of kernels from users: strings, functions, (columns, kernel) pairs, families.
 
-    "linear"   "gaussian"   "gaussian(2.5)"   "polynomial(3)"   "constant"
+    "linear"   "gaussian"   "gaussian(2.5)"   "polynomial(3)"   "laplacian(2)"
+    "constant"
     "gaussian(2.5) on single"          one kernel for each feature; or "… on both"
     "rakotomamonjy"   "suzuki"   "kloft"                        a recipe of the papers
     "subset_gaussians(100000)"         so many Gaussians on random features
@@ -8,7 +9,8 @@
     ([0, 3], "gaussian")               some of the columns, by number, name or slice
     mklopt.kernels.kloft(10)           a family
 
-"gaussian" alone has the width 2σ² = mean ‖x_i − x_j‖², "polynomial" the degree 2.
+"gaussian" alone has the width 2σ² = mean ‖x_i − x_j‖², "polynomial" the degree 2,
+"laplacian" the width 1.
 
 The usual family, if no kernels are given, depends on the scale of the data: six
 Gaussians with σ from s/4 to 8s, s² being the total variance of the features, and
@@ -32,6 +34,7 @@ FORM = re.compile(r"(\w+)(?:\(([^()]*)\))?(?: on (all|single|both))?")
 FAMILIES: dict[str, tuple[Callable[..., kernels.Family], tuple]] = {  # and defaults
     "gaussian": (kernels.gaussians, ("mean",)),
     "polynomial": (kernels.polynomials, (2,)),
+    "laplacian": (kernels.laplacians, (1.0,)),
     "linear": (kernels.linear, ()),
     "constant": (kernels.constant, ()),
     "rakotomamonjy": (kernels.rakotomamonjy, ()),

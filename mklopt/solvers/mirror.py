@@ -33,10 +33,12 @@ from typing import Any
 import numpy as np
 
 from ..formulations.norms import dual_exponent
+from ..grams.stack import GramStack
 from ..problem import Problem, quadratic_dual
 from ..util.checks import check_choice, check_positive
 from .base import Array, Iterate, Steps, solver
 from .start import first_weights
+from .steps.proximal_step import largest
 from .steps.simplex_oracle import Oracle
 from .steps.weight_newton import newton
 
@@ -149,7 +151,7 @@ def lipschitz(problem: Problem) -> float:
             f"{problem.loss.name} has unbounded dual variables, and so no Lipschitz "
             "constant: use step='gradient'"
         )
-    ends = [np.linalg.eigvalsh(problem.grams.kernel(m))[[0, -1]] for m in range(M)]
+    ends = [ends_of_spectrum(problem.grams.subset(np.array([m]))) for m in range(M)]
     low, mu = float(np.min(ends)), float(np.max(ends))
     if q == 1 or len(groups) == 1:
         return 0.5 * mu * largest
@@ -161,3 +163,11 @@ def lipschitz(problem: Problem) -> float:
     star = dual_exponent(q)
     spread = len(groups) ** (1 / star) * (mu / low) ** (1 / (star + 1))
     return 0.5 * spread * mu * largest
+
+
+def ends_of_spectrum(grams: GramStack) -> tuple[float, float]:
+    """The smallest and the largest eigenvalue of the kernel of a stack of one."""
+    if grams.in_feature_space:  # fewer columns than rows: singular
+        return 0.0, largest(grams)
+    values = np.linalg.eigvalsh(grams.kernel(0))
+    return float(values[0]), float(values[-1])

@@ -92,14 +92,19 @@ def per_sample(R: Array | None, x: Array, transposed: bool = False) -> Array:
 class System(NamedTuple):
     """A = K ⊗ I_k + G N Gᵀ by its parts."""
 
-    K: Array  # (n, n)
+    K: Any  # (n, n), or anything with products and diagonal()
     G: Array  # (n k, active)
     N: Array  # (active, active)
     k: int
 
+    @property
+    def trace(self) -> float:
+        """The trace of K."""
+        return float(np.sum(self.K.diagonal()))
+
     def solve(self, right: Array, D: Array, R: Array | None = None) -> Array:
         """(D + RᵀAR)⁻¹ right, in the shape of right, (n,) or (n, k)."""
-        how = self._dense if right.size <= DENSE else self._iterate
+        how = self._dense if right.size <= DENSE else self.iterate
         return how(right, D, R).reshape(right.shape)
 
     def _columns(self, R: Array | None) -> Array:
@@ -124,7 +129,8 @@ class System(NamedTuple):
         A += G @ (self.N @ G.T)
         return _factorized(A, right.ravel())
 
-    def _iterate(self, right: Array, D: Array, R: Array | None) -> Array:
+    def iterate(self, right: Array, D: Array, R: Array | None) -> Array:
+        """The same by conjugate gradients, as a vector."""
         G = self._columns(R)
 
         def product(x: Array) -> Array:
@@ -136,7 +142,7 @@ class System(NamedTuple):
         diagonal = np.einsum("im,ml,il->i", G, self.N, G).reshape(right.shape)
         own = D if D.ndim == 1 else np.diagonal(D, axis1=1, axis2=2)
         size = 1.0 if R is None else R**2 if R.ndim == 1 else np.sum(R**2, axis=1)
-        spread = np.diag(self.K).reshape(-1, *[1] * (right.ndim - 1))
+        spread = self.K.diagonal().reshape(-1, *[1] * (right.ndim - 1))
         inverse = 1 / np.maximum((diagonal + own + spread * size).ravel(), 1e-300)
         square, limits = (
             (right.size,) * 2,

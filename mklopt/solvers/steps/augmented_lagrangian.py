@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...problem import Problem
-from ..machines.linear import System
+from ..machines.feature_system import system
 from ..machines.machine import Array, carried
 from .loss_terms import smoothed
 
@@ -144,19 +144,17 @@ class Lagrangian:
     def direction(self, point: Point) -> Array:
         """Newton's direction at a point, from the active kernels alone."""
         active = np.flatnonzero(point.z > 0)
-        W, grams = self.work[active], self.problem.grams
+        W = self.work[active]
         gamma = self.gammas.kernels[W]
         theta = gamma * point.scale[active]
-        K = np.array(grams.combine(np.bincount(W, theta, grams.M)))
-        if self.problem.bias:
-            K += self.gammas.bias
-        _, Kx = self._moved_to(point.rho, point.KR)
-        G = Kx[active] / point.s[active, None, None]
+        constant = self.gammas.bias if self.problem.bias else 0.0
+        x, Kx = self._moved_to(point.rho, point.KR)
+        X, G = (part[active] / point.s[active, None, None] for part in (x, Kx))
         whole, steps = self._whole(point.s), self.gammas.kernels
         J = self.problem.formulation.prox_slope(whole, steps)
         N = 0.5 * (J * gamma + (J * gamma).T) - np.diag(theta)
-        system = System(K, G.reshape(len(W), grams.n * self.k).T, N, self.k)
-        return self.side.newton(point.rho, point.gradient, system)
+        hessian = system(self.problem.grams, W, theta, constant, X, G, N)
+        return self.side.newton(point.rho, point.gradient, hessian)
 
     def _search(self, point: Point, delta: Array) -> Point:
         gamma = self.gammas.kernels[self.work]

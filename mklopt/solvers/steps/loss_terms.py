@@ -16,6 +16,7 @@ Reference: Suzuki and Tomioka (2009), sections 3.2 and 3.3.
 import numpy as np
 
 from ...problem import Problem
+from ..machines.feature_system import FeatureSystem
 from ..machines.linear import Array, System, per_sample
 
 LONGEST_SHARE = 0.99  # the part of the way to the edge of the domain that a step may go
@@ -60,7 +61,7 @@ class Smooth:
         R = self.problem.loss.root(-rho / self.C, self.problem.y)
         return R * np.sqrt(self.problem.costs.reshape(-1, *[1] * (R.ndim - 1)))
 
-    def newton(self, rho: Array, slope: Array, system: System) -> Array:
+    def newton(self, rho: Array, slope: Array, system: System | FeatureSystem) -> Array:
         """−((RRᵀ)⁻¹ + A)⁻¹ slope = −R (I + RᵀAR)⁻¹ Rᵀ slope, where RRᵀ = C V''."""
         R = self._root(rho)
         D = np.ones(len(R))
@@ -114,7 +115,7 @@ class Kinked:
         """The cost of an error in the predictions: ‖residual‖²/(2γ)."""
         return float(np.sum(residual**2)) / (2 * self.gamma)
 
-    def newton(self, rho: Array, slope: Array, system: System) -> Array:
+    def newton(self, rho: Array, slope: Array, system: System | FeatureSystem) -> Array:
         """−(γ prox' + A)⁻¹ slope, damped in proportion to the slope.
 
         A sample on its kink has no curvature, but only over a length of C. The damping
@@ -122,7 +123,7 @@ class Kinked:
         """
         D = self.gamma * self._slope(self.f - self.gamma * rho)
         damping = DAMPING * np.abs(slope) / self.C
-        size = 1e-8 * float(np.trace(system.K)) / len(system.K)
+        size = 1e-8 * system.trace / len(system.K)
         if D.ndim == 1:
             return -system.solve(slope, D + damping + size)
         eye = np.eye(D.shape[1])

@@ -21,13 +21,14 @@ Reference: Suzuki and Tomioka (2009), section 4.1; Beck and Teboulle (2009).
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
+from ...grams.stack import GramStack
 from ...problem import Problem
 from ...util.checks import check_choice
 from ..base import Array, Iterate
 
 CERTIFIED_EVERY = 20  # steps between certificates: ten passes over packed kernels
 FIRST_L = 1 / 64  # of the bound: where backtracking begins
-SMALL = 20  # samples up to which all eigenvalues are computed, instead of one
+SMALL = 20  # rows up to which all eigenvalues are computed, instead of one
 
 
 class Forward:
@@ -87,18 +88,27 @@ class Forward:
 
 
 def lipschitz(problem: Problem) -> float:
-    """max C · Lip(V') · λ_max(ΣK_m): one combine, then Lanczos on one matrix."""
-    grams, smoothness = problem.grams, problem.loss.smoothness
+    """max C · Lip(V') · λ_max(ΣK_m)."""
+    smoothness = problem.loss.smoothness
     assert smoothness is not None
-    K = grams.combine(np.ones(grams.M))
+    top = 1.001 * smoothness * float(np.max(problem.costs)) * largest(problem.grams)
+    return max(top, 1e-300)
+
+
+def largest(grams: GramStack) -> float:
+    """λ_max(ΣK_m): one combine, then Lanczos; of factors F that of FᵀF."""
+    if grams.in_feature_space:
+        grams.count_reads(1)
+        K = grams.panel().gram(np.arange(grams.n), np.ones(grams.n))[:-1, :-1]
+    else:
+        K = grams.combine(np.ones(grams.M))
     if not np.all(np.isfinite(K)):
         raise OverflowError("the sum of the kernels leaves the range of float64")
-    if grams.n < SMALL or not np.any(K):
-        top = float(np.linalg.eigvalsh(K)[-1])
-    else:  # any start but 1: kernels of centred data map 1 to 0
-        start = np.random.default_rng(0).normal(size=grams.n)
-        top = float(eigsh(K, k=1, v0=start, return_eigenvectors=False)[0])
-    return max(1.001 * smoothness * float(np.max(problem.costs)) * top, 1e-300)
+    if len(K) < SMALL or not np.any(K):
+        return float(np.linalg.eigvalsh(K)[-1])
+    # any start but 1: kernels of centred data map 1 to 0
+    start = np.random.default_rng(0).normal(size=len(K))
+    return float(eigsh(K, k=1, v0=start, return_eigenvectors=False)[0])
 
 
 def begin(problem: Problem, B: Array) -> Array:

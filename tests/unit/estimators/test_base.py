@@ -24,6 +24,7 @@ from mklopt.estimators.base import (
 from mklopt.estimators.classifier import MKLClassifier
 from mklopt.estimators.regressor import MKLRegressor
 from mklopt.formulations import GroupLasso
+from mklopt.kernels.text import family_of
 from tests.unit.estimators.samples import two_classes
 
 ESTIMATORS = [mklopt.MKLClassifier, mklopt.MKLClassifierCV, mklopt.MKLRegressor,
@@ -261,6 +262,20 @@ def test_predictions_from_features_do_not_keep_the_training_points():
                              .cross_features(X[:5])),
         atol=1e-9,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_ranks_and_the_lost_trace_are_reported(estimator):
+    how: Any = {"Cs": [1.0], "cv": 2} if estimator is mklopt.MKLClassifierCV else {}
+    low, X = smooth(estimator, approximation="nystroem", rank=7, **how)
+    fitted = kernels.nystroem(family_of(KERNELS, X.shape[1]), 7)
+    assert list(low.ranks_) == list(fitted.fit(X, "spherical").ranks)
+    kept = [np.sum(L**2) for L in low.result_.problem.grams.factors]
+    np.testing.assert_allclose(low.lost_trace_, 1 - np.array(kept) / len(X))
+    assert np.all(low.lost_trace_ > -1e-12) and np.any(low.lost_trace_ > 1e-3)
+    y = X[:, 0] if estimator is MKLRegressor else two_classes(120)[1]
+    again = low.set_params(approximation=None).fit(X, y)
+    assert again.ranks_ is None and again.lost_trace_ is None
 
 
 @pytest.mark.parametrize("approximation", ["nystroem", "random_features", "explicit"])

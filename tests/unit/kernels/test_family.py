@@ -54,6 +54,18 @@ def test_gaussians_and_polynomials_are_their_formulas():
     np.testing.assert_allclose(C[11], (X_NEW @ X.T + 1) ** 3, rtol=1e-13)
 
 
+def test_laplacians_are_their_formula():
+    fitted = kernels.laplacians([0.5, 2.0], on="both").fit(X)
+    assert fitted.names[:2] == ["laplacian(0.5)", "laplacian(0.5) on x0"]
+    assert fitted.names[5] == "laplacian(2)"
+    K, C = stack(fitted), fitted.cross(X_NEW)
+    apart = np.abs(X_NEW[:, None] - X)
+    np.testing.assert_allclose(C[5], np.exp(-apart.sum(axis=2) / 2.0), rtol=1e-13)
+    np.testing.assert_allclose(C[4], np.exp(-apart[:, :, 3] / 0.5), rtol=1e-13)
+    assert K.shape == (10, 17, 17) and all(map(psd, K))
+    assert pickle.loads(pickle.dumps(fitted)).names == fitted.names
+
+
 def test_gaussians_are_exactly_symmetric_with_unit_diagonal_and_semi_definite():
     far = X + 1e4  # where ‖x‖² + ‖z‖² − 2⟨x, z⟩ would lose half of the digits
     near = np.vstack([far, far[:3]])  # and the same points twice
@@ -207,6 +219,9 @@ def test_one_family_per_view_and_a_common_constant():
         (lambda: kernels.gaussians([1, -2]), "a width is -2; give positive"),
         (lambda: kernels.gaussians([1e-200]), "a width is 1e-200"),
         (lambda: kernels.gaussians(["median"]), "'median'; give a positive number"),
+        (lambda: kernels.laplacians([1, 0]), "a width is 0; give positive numbers"),
+        (lambda: kernels.laplacians("mean"), "a width = 'mean'; give a positive"),
+        (lambda: kernels.laplacians([]), "there are 0 kernels"),
         (
             lambda: kernels.gaussians(1, on="each"),
             "on = 'each'; choose one of all, single",

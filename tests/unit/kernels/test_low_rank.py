@@ -12,6 +12,7 @@ import scipy.sparse
 from mklopt import Problem, kernels, solve
 from mklopt.formulations import LpNorm
 from mklopt.kernels import low_rank
+from mklopt.kernels.feature_maps import Fourier
 from mklopt.util import threads
 
 rng = np.random.default_rng(8)
@@ -226,6 +227,31 @@ def test_landmarks_expand_a_point_in_feature_space():
         np.testing.assert_allclose(f, F[:, own] @ w[own], atol=1e-8 * np.abs(f).max())
 
 
+# ---- Laplacian kernels ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_laplacians_have_landmarks_and_random_features(steps):
+    family = kernels.laplacians([1, 4], on="both")
+    K = family.fit(X, steps).grams().dense()
+    near = kernels.nystroem(family, rank=260).fit(X, steps)
+    assert np.max(distance(near.grams(), K)) < 1e-7
+    waves = kernels.random_features(family, count=8000).fit(X, steps)
+    # each entry is a mean of 4000 numbers in [−1, 1]: six standard deviations
+    assert np.max(distance(waves.grams(), K)) < 6 / np.sqrt(4000)
+    some = waves.cross_features(X[:7])
+    np.testing.assert_allclose(some, side_by_side(waves.grams())[:7], atol=1e-14)
+
+
+def test_a_width_of_a_laplacian_scales_its_frequencies():
+    narrow, wide = (
+        kernels.random_features(kernels.laplacians(s), 6).fit(X).maps[0]
+        for s in (0.5, 2.0)
+    )
+    assert isinstance(narrow, Fourier) and isinstance(wide, Fourier)
+    np.testing.assert_allclose(narrow.omega, 4 * wide.omega)
+
+
 # ---- what is refused -----------------------------------------------------------------
 
 
@@ -244,7 +270,7 @@ def test_landmarks_expand_a_point_in_feature_space():
         ),
         (
             lambda: kernels.random_features(kernels.polynomials(3), 4).fit(X),
-            "polynomial.3., is not Gaussian",
+            "polynomial.3., is not Gaussian or Laplacian",
         ),
         (lambda: kernels.explicit(GAUSSIANS).fit(X), "has no explicit features"),
         (

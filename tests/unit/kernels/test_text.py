@@ -19,6 +19,7 @@ def dot(A, B):
     "text, family",
     [
         ("linear", kernels.linear()),
+        ("laplacian(2) on single", kernels.laplacians(2, on="single")),
         ("gaussian", kernels.gaussians("mean")),
         ("gaussian(mean)", kernels.gaussians("mean")),
         (" gaussian(2.5) ", kernels.gaussians(2.5)),

@@ -11,6 +11,7 @@ import pytest
 from mklopt import GramStack, Problem, certify, reference, solve
 from mklopt.formulations import VSKL, BlockL1, BlockNorm, Composite
 from mklopt.formulations.norms import dual_exponent
+from mklopt.grams import stack
 from mklopt.reference.contract_problems import GROUPINGS
 from mklopt.solvers import find, solvers
 from mklopt.solvers.mirror import lipschitz, softmax, width
@@ -296,6 +297,19 @@ def test_the_trace_counts_rounds_and_machines():
 def test_wrong_options_get_a_sentence(options, words):
     with pytest.raises(ValueError, match=words):
         solve(problem(2.0), "mirror", **options)
+
+
+def test_the_lipschitz_constant_of_factors_is_that_of_their_matrices(monkeypatch):
+    rng = np.random.default_rng(0)
+    grams = GramStack.from_factors([rng.normal(size=(1200, 3)) for _ in range(4)])
+    y = np.sign(rng.normal(size=1200))
+    groups = ((0, 1), (2, 3))
+    flat, curved = (Problem(grams, y, "hinge", VSKL(groups, q)) for q in (1, 2))
+    found = lipschitz(flat)
+    with pytest.raises(ValueError, match="a kernel is singular"):
+        lipschitz(curved)
+    monkeypatch.setattr(stack, "FEATURE_SAMPLES", 10**9)
+    assert found == pytest.approx(lipschitz(flat), rel=1e-10)
 
 
 def test_an_unbounded_dual_has_no_lipschitz_constant():

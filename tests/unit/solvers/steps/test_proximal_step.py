@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import Problem, solve
+from mklopt import GramStack, Problem, solve
 from mklopt import formulations as F
+from mklopt.grams import stack
 from mklopt.reference.contract_problems import STORE, load
 from mklopt.solvers.steps.proximal_step import Forward, begin, lipschitz
 
@@ -117,3 +118,13 @@ def test_the_constant_of_kernels_that_map_1_to_0():
     p = Problem(np.outer(x, x)[None], x, "logistic", F.LpNorm(2))
     assert lipschitz(p) == pytest.approx(1.001 * 0.25 * 32)
     assert lipschitz(p.with_(grams=np.zeros((1, 32, 32)))) == 1e-300
+
+
+@pytest.mark.parametrize("columns", [2, 30])
+def test_the_constant_of_factors_is_that_of_their_matrix(monkeypatch, columns):
+    rng = np.random.default_rng(0)
+    grams = GramStack.from_factors([rng.normal(size=(1200, columns)) for _ in range(3)])
+    p = Problem(grams, np.sign(rng.normal(size=1200)), "logistic", F.LpNorm(2))
+    found = lipschitz(p)
+    monkeypatch.setattr(stack, "FEATURE_SAMPLES", 10**9)
+    assert found == pytest.approx(lipschitz(p), rel=1e-10)
