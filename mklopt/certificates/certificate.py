@@ -309,12 +309,14 @@ def certify(
         return _certified(problem, alpha, weights, coefficients, remembered, bias)
 
 
-def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
+def certify_again(
+    problem: Problem, dual: Array, weights: Array, tight: bool = False
+) -> Certificate:
     """The certificate of a point near which a solver has read the kernels.
 
-    Products with the kernels in use are those of the stack, or computed. All other
-    kernels keep bounds from the last time they were read, if these are enough. Where
-    many are in use, what the stack remembers is enough, too.
+    Products with the kernels in use, Σθ_mK_m and norms are those that the stack
+    remembers, or computed. All other kernels keep bounds from the last time they were
+    read, if these are enough. `tight`: from products alone, whose errors are smaller.
     """
     with np.errstate(all="ignore"):
         if problem.grams.in_feature_space:
@@ -324,24 +326,30 @@ def certify_again(problem: Problem, dual: Array, weights: Array) -> Certificate:
         kernels, above = near_use(problem, v, weights), grams.norms_above(alpha)[1]
         if not np.all(np.isfinite(np.delete(above, kernels))):
             kernels = np.arange(grams.M)
-        products = _known_products(grams, alpha, weights, kernels, above)
+        products = _known_products(grams, alpha, weights, kernels, above, tight)
         v = np.array(v)
         v[kernels] = products.plain
         return _at_weights(problem, alpha, weights, v, products)
 
 
 def _known_products(
-    grams: GramStack, alpha: Array, weights: Array, kernels: Array, above: Array
+    grams: GramStack,
+    alpha: Array,
+    weights: Array,
+    kernels: Array,
+    above: Array,
+    tight: bool,
 ) -> Products | Combined:
-    """Products with these kernels, from what the stack remembers if that is enough."""
-    if not grams.subset(kernels).is_large:
-        KA = grams.products(alpha, kernels)
-        part = kernels if len(kernels) < grams.M else None
-        given: Any = {"KA": KA, "kernels": part, "rest": above}
-        return Products(grams, alpha, weights, grams.shift, **given)
-    if Combined.is_known(grams, alpha, weights):
+    """Products with these kernels, or what the stack remembers if that is enough."""
+    small = not grams.subset(kernels).is_large
+    remembered = small and grams.remembers_products(alpha, kernels)
+    known = Combined.is_known(grams, alpha, weights, kernels)
+    if known and not remembered and not (tight and small):
         return Combined(grams, alpha, weights, kernels)
-    return Products(grams, alpha, weights, grams.shift, kernels=kernels, rest=above)
+    KA = grams.products(alpha, kernels) if small else None
+    part = kernels if len(kernels) < grams.M or not small else None
+    given: Any = {"KA": KA, "kernels": part, "rest": above}
+    return Products(grams, alpha, weights, grams.shift, **given)
 
 
 def _given_bias(problem: Problem, bias: Any) -> Any:

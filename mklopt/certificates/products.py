@@ -236,7 +236,8 @@ class Combined:
     Parameters
     ----------
     grams : GramStack
-        All kernels were read at A, and combine(θ) is remembered; see `is_known`.
+        The kernels in use were read at A, all others are bounded there, and combine(θ)
+        is remembered; see `is_known`.
     A : array (n,) or (n, k)
     theta : array (M,)
     kernels : array of int
@@ -258,10 +259,12 @@ class Combined:
         self.error += TINY * (np.sum(np.abs(self.columns), axis=0) + grams.n)
 
     @classmethod
-    def is_known(cls, grams: GramStack, A: Array, theta: Array) -> bool:
+    def is_known(cls, grams: GramStack, A: Array, theta: Array, kernels: Array) -> bool:
         """Whether the stack remembers all that is needed."""
-        read = grams.bounds_norms and bool(np.all(grams.norms_above(A)[2]))
-        return read and grams.remembers_combine(theta)
+        if not grams.bounds_norms or not grams.remembers_combine(theta):
+            return False
+        _, above, read = grams.norms_above(A)
+        return bool(np.all(read[kernels]) and np.all(np.isfinite(above)))
 
     def predictions(self, bias: Any) -> tuple[Array, Array, Array]:
         """f, a bound of its error, and upper bounds of u_m = ‖w_m‖."""

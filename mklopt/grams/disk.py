@@ -89,23 +89,21 @@ class DiskStore:
 
     def quad(self, index: Array, A: Array) -> Array:
         """(tr AᵀK_mA)_m for an (n, k) matrix A."""
-        w = np.empty(self.like.size)
-        loops.products(A, w)
-        return self._dots(index, w)
+        return self._dots(index, *self.like.folded(A, np.empty(self.like.size)))
 
     def against(self, index: Array, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S."""
         w = np.empty(self.like.size)
         loops.fold(S, w)
-        return self._dots(index, w)
+        return self._dots(index, w, self.like.all_pieces)
 
-    def _dots(self, index: Array, w: Array) -> Array:
-        kept = self.kept.ask("dots", index, w)
+    def _dots(self, index: Array, w: Array, pieces: Array) -> Array:
+        kept = self.kept.ask("dots", index, w, pieces)
         if kept is not None:
             return np.asarray(kept)
         out = np.empty(len(index))
         for part, found, some in self._sweep(index):
-            out[part] = found.dots(some, w)
+            out[part] = found.dots(some, w, pieces)
         return out
 
     def combine(self, index: Array, theta: Array) -> Array:
@@ -126,6 +124,16 @@ class DiskStore:
         out = np.empty((len(index), *A.shape[1:]))
         for part, found, some in self._sweep(index):
             out[part] = found.matvec(some, A[part] if len(A) > 1 else A)
+        return out
+
+    def inside(self, index: Array, A: Array) -> Array:
+        """(K_m A)_m where rows of A are not 0, and 0 elsewhere; A is (1, n, k)."""
+        kept = self.kept.ask("inside", index, A)
+        if kept is not None:
+            return np.asarray(kept)
+        out = np.empty((len(index), *A.shape[1:]))
+        for part, found, some in self._sweep(index):
+            out[part] = found.inside(some, A)
         return out
 
     def rows(self, index: Array, which: Array) -> Array:
@@ -160,6 +168,10 @@ class DiskStore:
     def kernel(self, m: int) -> Array:
         """(n, n): one kernel."""
         return self.like.square(self.triangle(m))
+
+    def share_of(self, A: Array) -> float:
+        """As in memory, for the same count of passes; the file is read as a whole."""
+        return self.like.share_of(A)
 
     def quad_chain(self, columns: int) -> int:
         """The k for which the error of `quad` is at most γ_k Σ|K_ij||A_i||A_j|."""

@@ -43,11 +43,14 @@ def combine(P, index, theta, out, fresh, first, last):
 
 
 @compiled(fastmath=ANY_ORDER)
-def dots(P, index, w, out, first, last):
-    """out[k] = ⟨P[index[k]], w⟩ for first ≤ k < last, four kernels at a time."""
+def dots(P, index, w, pieces, out, first, last):
+    """out[k] = ⟨P[index[k]], w⟩ for first ≤ k < last, four kernels at a time.
+
+    Only the pieces between pieces[:, 0] and pieces[:, 1] are read.
+    """
     out[first:last] = 0.0
-    for start in range(0, len(w), CHUNK):
-        end = min(start + CHUNK, len(w))
+    for piece in range(len(pieces)):
+        start, end = pieces[piece, 0], pieces[piece, 1]
         x = w[start:end]
         for k in range(first, last - 3, 4):
             p, q = P[index[k], start:end], P[index[k + 1], start:end]
@@ -91,58 +94,65 @@ def _add_four(p, i, j, k, l, t, left, right, a, b, c, d):
 
 
 @inlined()
-def _corner(p, s, x, t, i, size):
-    """The entries of rows i, …, i + size − 1 in these columns."""
-    for j in range(i, i + size):
+def _corner(p, s, x, t, rows):
+    """The entries of a few rows in these columns."""
+    for a in range(len(rows)):
+        j = rows[a]
         t[j] += p[s[j] + j] * x[j]
-        for m in range(j + 1, i + size):
+        for b in range(a + 1, len(rows)):
+            m = rows[b]
             q = p[s[j] + m]
             t[j] += q * x[m]
             t[m] += q * x[j]
 
 
 @compiled()
-def matvec(P, index, starts, A, out, first, last):
+def matvec(P, index, starts, rows, A, out, first, last):
     """out[k] = K_k A_k from upper triangles; A has one block, or one per kernel.
 
+    Only `rows` are read: the products there are right if A is 0 elsewhere.
     Rows are read in the order they have in memory, which the processor prefetches, four
     at a time, and twice: the second time they are in the first cache. In one loop, sums
     over rows and over columns hinder each other, and it takes half as long again.
     Unsigned indices tell the compiler that none of them counts from the end.
     """
-    n = A.shape[2]
-    t, s = np.empty(n), np.empty(n, np.uint64)
+    n, count = A.shape[2], len(rows)
+    t, s, at = np.empty(n), np.empty(n, np.uint64), np.empty(count, np.uint64)
     for i in range(n):
         s[i] = starts[i] - i
+    for j in range(count):
+        at[j] = rows[j]
     for k in range(first, last):
         p = P[index[k]]
         for column in range(A.shape[1]):
             a, y = A[k if len(A) > 1 else 0, column], out[k, column]
             y[:] = 0.0
-            for top in range(0, n, ROWS):
-                bottom = min(top + ROWS, n)
-                t[top:] = 0.0
-                fours = top + (bottom - top) // 4 * 4
-                for i in range(top, fours, 4):
-                    _corner(p, s, a, t, uint64(i), uint64(4))
-                    q, r, u, v = s[i], s[i + 1], s[i + 2], s[i + 3]
+            for top in range(0, count, ROWS):
+                bottom = min(top + ROWS, count)
+                begin, fours = rows[top], top + (bottom - top) // 4 * 4
+                t[begin:] = 0.0
+                for r in range(top, fours, 4):
+                    _corner(p, s, a, t, at[r : r + 4])
+                    h, i, j, l = at[r], at[r + 1], at[r + 2], at[r + 3]
+                    q, u, v, w = s[h], s[i], s[j], s[l]
+                    after = rows[r + 3] + 1
                     _add_four(
-                        p, q, r, u, v, t, uint64(i + 4), uint64(n),
-                        a[i], a[i + 1], a[i + 2], a[i + 3],
+                        p, q, u, v, w, t, uint64(after), uint64(n),
+                        a[h], a[i], a[j], a[l],
                     )  # fmt: skip
-                    e = f = g = h = 0.0
-                    for left in range(i + 4, n, COLUMNS):
+                    b = c = d = e = 0.0
+                    for left in range(after, n, COLUMNS):
                         right = uint64(min(left + COLUMNS, n))
                         one, two, three, four = _four_dots(
-                            p, q, r, u, v, a, uint64(left), right
+                            p, q, u, v, w, a, uint64(left), right
                         )
-                        e, f, g, h = e + one, f + two, g + three, h + four
-                    t[i] += e
-                    t[i + 1] += f
-                    t[i + 2] += g
-                    t[i + 3] += h
-                _corner(p, s, a, t, uint64(fours), uint64(bottom - fours))
-                for j in range(top, n):
+                        b, c, d, e = b + one, c + two, d + three, e + four
+                    t[h] += b
+                    t[i] += c
+                    t[j] += d
+                    t[l] += e
+                _corner(p, s, a, t, at[fours:bottom])
+                for j in range(begin, n):
                     y[j] += t[j]
 
 
@@ -263,11 +273,14 @@ def store(K, out, starts, full):
 
 
 @compiled()
-def products(A, out):
-    """⟨A, K A⟩ = ⟨upper triangle of K, out⟩: out_ij = 2⟨A_i, A_j⟩, halved at i = j."""
+def products(A, starts, rows, out):
+    """⟨A, K A⟩ = ⟨upper triangle of K, out⟩: out_ij = 2⟨A_i, A_j⟩, halved at i = j.
+
+    Only `rows` are written; in all others A is 0.
+    """
     n, k = A.shape
-    place = 0
-    for i in range(n):
+    for i in rows:
+        place = starts[i]
         for j in range(i, n):
             s = 0.0
             for c in range(k):

@@ -160,6 +160,33 @@ class StackProducts:
         whole, index = self._of_whole()
         if out.size <= norms.LARGEST_KEPT:
             whole._memory["products"] = ((A, index, frozen(out)),)
+        return self._with_quad(A, out)
+
+    def inside(self: Any, A: Array) -> Array:
+        """The products (K_m A)_m at the samples where A is not 0; 0 elsewhere.
+
+        Only the rows of these samples are read: for a loss with few support vectors a
+        part of a pass. They are enough for ⟨A, K_mA⟩, which is remembered.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+
+        Returns
+        -------
+        array (M, n) or (M, n, k)
+            Read-only.
+        """
+        A = np.array(A, float)
+        columns = A.reshape(self.n, -1)
+        if not hasattr(self._store, "inside") or np.all(np.any(columns, axis=1)):
+            return self.matvec(A)
+        self._touch(columns.shape[1] * self._rows_of(columns))
+        found = self._store.inside(self._index, columns[None])
+        return self._with_quad(A, frozen(found.reshape(self.M, *A.shape)))
+
+    def _with_quad(self: Any, A: Array, out: Array) -> Array:
+        """The products with A; ⟨A, K_mA⟩ is remembered."""
         if self.storage != "factors":  # there quad is more accurate, and cheaper
             self._read(A, self._remember("quad", A, self.inner(A, out)))
         return out
@@ -178,13 +205,31 @@ class StackProducts:
         array (r, n) or (r, n, k)
             Read-only.
         """
+        found = self._products_known(A, kernels)
+        return self.subset(kernels).matvec(A) if found is None else found
+
+    def remembers_products(self: Any, A: Array, kernels: Array) -> bool:
+        """Whether products(A, kernels) cost no pass.
+
+        Parameters
+        ----------
+        A : array (n,) or (n, k)
+        kernels : array of int (r,)
+
+        Returns
+        -------
+        bool
+        """
+        return self._products_known(A, kernels) is not None
+
+    def _products_known(self: Any, A: Array, kernels: Array) -> Array | None:
         whole, index = self._of_whole()
         numbers = index[kernels]
         for known, those, found in whole._memory["products"]:
             if np.array_equal(known, A) and np.all(np.isin(numbers, those)):
                 order = np.argsort(those)
                 return frozen(found[order[np.searchsorted(those[order], numbers)]])
-        return self.subset(kernels).matvec(A)
+        return None
 
     def apply(self: Any, B: Array) -> Array:
         """The products (K_m B_m)_m; kernels with B_m = 0 are not read.
@@ -265,7 +310,8 @@ class StackProducts:
         if self.storage == "factors":  # from LᵀA, which may be remembered
             return self._squares(self.fold(A))
         columns = A.reshape(self.n, -1)
-        self._touch(self._rows_of(columns) ** 2)
+        rows = self._rows_of(columns)
+        self._touch(rows**2 if self.by_rows else rows)
         return np.asarray(self._store.quad(self._index, columns))
 
     def _combine(self: Any, theta: Array) -> Array:

@@ -5,12 +5,14 @@
     against(S)      (⟨K_m, S⟩)_m           S is symmetric
     combine(theta)  Σ θ_m K_m              product(theta, A)  Σ θ_m K_m A (sums.py)
     matvec(A)       (K_m A)_m              apply(B)  (K_m B_m)_m, one B_m per kernel
+    inside(A)       (K_m A)_m where A is not 0
     rows(i)         (M, n) rows i          diag()  (M, n)       kernel(m)  (n, n)
     subset(active)  some of the kernels, without a copy
 
-One pass = touching M n² numbers of float64 once; packed storage needs half of it.
+One pass = touching M n² numbers of float64 once; packed storage needs half of it. quad
+and inside read, and count, the rows of the triangles in which A is not 0.
 The last few results of quad and combine are remembered: asking for the same argument
-again costs no pass. matvec remembers quad, too. Remembered results are read-only.
+again costs no pass. matvec and inside remember quad, too. Remembered results are read-only.
 
 What the numbers mean. GramStack(K): the stored entries are the kernels, exactly; in
 float32 these are the rounded entries. GramStack.from_factors(L): the factors are the

@@ -41,6 +41,12 @@ def _scratch(size: int) -> Array:
     return _kept.row
 
 
+def used_rows(A: Array) -> Array:
+    """The numbers of the rows of an (n, k) matrix that are not 0; one at least."""
+    rows = np.flatnonzero(np.any(A, axis=1))
+    return rows if len(rows) else np.arange(1)
+
+
 def in_order(index: Array) -> bool:
     """Whether these are consecutive numbers, each one more than the one before."""
     return bool(np.all(np.diff(index) == 1))
@@ -104,7 +110,7 @@ class Triangles:
 
         It is also enough for ⟨A, K A⟩ from `matvec`.
         """
-        strips = CHUNK + -(-self.size // CHUNK) + columns + 4
+        strips = CHUNK + -(-self.size // CHUNK) + self.n + columns + 4
         return max(strips, self.chain(self.n) + self.n * columns + 4)
 
     def combine(self, index: Array, theta: Array) -> Array:
@@ -130,34 +136,67 @@ class Triangles:
     def quad(self, index: Array, A: Array) -> Array:
         """(tr AᵀK_mA)_m for an (n, k) matrix A."""
         if self.full:
-            return self.dots(index, (A @ A.T).ravel())
-        w = _scratch(self.size)
-        loops.products(A, w)
-        return self.dots(index, w)
+            return self.dots(index, (A @ A.T).ravel(), self.all_pieces)
+        return self.dots(index, *self.folded(A, _scratch(self.size)))
+
+    def folded(self, A: Array, w: Array) -> tuple[Array, Array]:
+        """w with ⟨A, KA⟩ = ⟨stored numbers, w⟩, and the pieces of it that are not 0."""
+        rows = used_rows(A)
+        loops.products(A, self.starts, rows, w)
+        return w, self.pieces(rows)
+
+    def pieces(self, rows: Array) -> Array:
+        """(·, 2): where rows begin and end, those side by side joined, in chunks."""
+        ends = self.starts + self.n - np.where(self.full, 0, np.arange(self.n))
+        apart = np.flatnonzero(np.diff(rows) > 1)
+        firsts, lasts = np.append(0, apart + 1), np.append(apart, len(rows) - 1)
+        runs = zip(self.starts[rows[firsts]], ends[rows[lasts]])
+        cuts = [np.append(np.arange(a, b, CHUNK), b) for a, b in runs]
+        return np.vstack([np.column_stack([c[:-1], c[1:]]) for c in cuts])
 
     def against(self, index: Array, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S."""
         if self.full:
-            return self.dots(index, S.ravel())
+            return self.dots(index, S.ravel(), self.all_pieces)
         w = _scratch(self.size)
         loops.fold(S, w)
-        return self.dots(index, w)
+        return self.dots(index, w, self.all_pieces)
 
-    def dots(self, index: Array, w: Array) -> Array:
-        """(⟨stored numbers of K_m, w⟩)_m."""
+    @cached_property
+    def all_pieces(self) -> Array:
+        """The pieces of all rows."""
+        return self.pieces(np.arange(self.n))
+
+    def dots(self, index: Array, w: Array, pieces: Array) -> Array:
+        """(⟨stored numbers of K_m, w⟩)_m, of these pieces of them."""
         out = np.empty(len(index))
-        arguments, work = (self.P, index, w, out), len(w) * len(index)
+        arguments, work = (self.P, index, w, pieces, out), len(w) * len(index)
         spread(loops.dots, *arguments, count=len(index), work=work, unit=TOGETHER)
         return out
 
     def matvec(self, index: Array, A: Array) -> Array:
         """(K_m A_m)_m for A of shape (1 or M, n, k)."""
+        return self._matvec(index, A, np.arange(self.n))
+
+    def inside(self, index: Array, A: Array) -> Array:
+        """(K_m A)_m for A of shape (1, n, k) where rows of A are not 0; 0 elsewhere."""
+        rows = used_rows(A[0])
+        out = self._matvec(index, A, rows)
+        out[:, np.delete(np.arange(self.n), rows)] = 0.0
+        return out
+
+    def _matvec(self, index: Array, A: Array, rows: Array) -> Array:
         columns = np.ascontiguousarray(A.transpose(0, 2, 1))
         out = np.empty((len(index), A.shape[2], self.n))
         work = out.size * self.n
-        arguments = (self.P, index, self.starts, columns, out)
+        arguments = (self.P, index, self.starts, rows, columns, out)
         spread(loops.matvec, *arguments, count=len(index), work=work)
         return np.ascontiguousarray(out.transpose(0, 2, 1))
+
+    def share_of(self, A: Array) -> float:
+        """The share of the stored numbers that `quad` and `inside` read for (n, k)."""
+        rows = used_rows(A)
+        return 1.0 if self.full else float(np.sum(self.n - rows)) / self.size
 
     def rows(self, index: Array, which: Array) -> Array:
         """(M, r, n): the rows with these numbers."""

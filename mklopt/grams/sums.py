@@ -108,9 +108,10 @@ class StackSums:
         return self._store.products_at(self._index, blocks, columns)[:, :, 0]
 
     def _rows_of(self: Any, columns: Array) -> float:
-        """The share of rows that a product with (n, k) numbers computes."""
+        """The share of rows that a product with (n, k) numbers computes or reads."""
         if not self.by_rows:
-            return 1.0
+            share = getattr(self._store, "share_of", None)
+            return 1.0 if share is None else share(columns)
         return np.count_nonzero(np.any(columns, axis=1)) / self.n
 
     def _part(self: Any, theta: Array) -> float:

@@ -148,6 +148,10 @@ class Recorded:
         """As the store; recorded."""
         return self._ask("matvec", index, A)
 
+    def inside(self, index: Array, A: Array) -> Array:
+        """As the store; recorded."""
+        return self._ask("inside", index, A)
+
     def _ask(self, operation: str, index: Array, argument: Array) -> Array:
         ask, store = getattr(self.store, operation), self.store
         if len(index) * store.n**2 * store.cost < LEAST_NUMBERS:

@@ -41,7 +41,10 @@ def certified_again(found: Certificate, tol: float) -> Certificate:
     if np.any(found.norms) and nothing <= found.primal:
         return certify(problem, alpha, zero)
     if found.weights is not None:
-        return certify_again(problem, alpha, found.weights)
+        again = certify_again(problem, alpha, found.weights)
+        if again.relative_gap <= tol and not meets(again, tol):  # rounding: try harder
+            again = certify_again(problem, alpha, found.weights, tight=True)
+        return again
     points: Any = {"coefficients": found.coefficients, "features": found.features}
     if problem.grams.in_feature_space:
         return certify(problem, alpha, **points)

@@ -13,6 +13,9 @@ the inner problem with equal weights: the kernels with the largest v = ‖α‖_
 group where there are groups. Inside W: Newton's method in the weights
 (weight_newton.py), on simplices (simplex_oracle.py) or the orthant (orthant_oracle.py).
 
+Many samples. θ and a large W come first from the problem on a quarter of the samples
+(fewer_samples.py). A few steps on all samples then say which kernels of W are needed.
+
 Many kernels. The first W is that of the problem on some of them, which in turn begins
 with fewer of them (fewer_kernels.py): their passes are a small part of one pass.
 
@@ -29,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate
-from ..certificates.pricing import LONGER, enough_norms, priced
+from ..certificates.pricing import LONGER, enough_norms, priced, read_where
 from ..formulations.base import Groups
 from ..problem import Problem
 from .base import Array, Iterate, Steps, certify_iterate, solver
@@ -50,10 +53,13 @@ FIRST_SHARE, FEWEST, LARGEST_FIRST = 4, 30, 100
 # are solved to find it, until it changes by less than SIZE_FACTOR.
 GOOD_PREDICTION, SIZE_SOLVES, SIZE_FACTOR = 4.0, 6, 3.0
 COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
-COARSE_LONGER = 1.15  # as LONGER; more, because its v are not those of all samples
-# New kernels that it may ask for: a kernel that is missing costs another round of
-# pricing and Newton steps, one too many only its part of every step.
-COARSE_MOST = 90
+# As LONGER, and how many new kernels it asks for: many, because its v are not those of
+# all samples. A kernel that is missing costs another round of pricing and Newton steps.
+COARSE_LONGER, COARSE_MOST = 1.5, 90
+# The gap and the iterates on all samples after which v says which of them are needed.
+FIRST_GAP, FIRST_ITERATES = 2e-2, 5
+# The relative gap from which on the next Newton step may be the last one.
+NEAR = 1e-3
 GROWTH = 4  # of MANY kernels: new ones in a round, relative to those in use
 # The first weights are proportional to v to this power: of matrices, and of factors
 # with few columns, where more kernels stay in use.
@@ -80,7 +86,7 @@ def promised(problem: Problem) -> float:
 )
 def active(problem: Problem, *, start: object = None) -> Steps:
     """Working sets of kernels, and Newton's method in their weights."""
-    certificate, theta, share = None, np.zeros(problem.grams.M), SHARE
+    certificate, theta = None, np.zeros(problem.grams.M)
     smooth = problem.loss.twice_differentiable
     sharpness = SMOOTH_SHARPNESS if smooth else SHARPNESS
     machine = machine_for(problem, None, sharpness, second_order=True)
@@ -93,8 +99,10 @@ def active(problem: Problem, *, start: object = None) -> Steps:
         certificate = yield Iterate(alpha, theta)
         machine.alpha = certificate.alpha
         asked = asked_for(problem, theta, certificate)
-    if not np.any(theta) and start is None:
-        theta, asked = from_fewer_samples(problem, machine)
+    which = samples_of(problem) if start is None else None
+    if which is not None:
+        theta, asked, certificate = from_fewer_samples(problem, machine, which)
+    solved, share, often = certificate is not None and start is None, SHARE, False
     if not np.any(theta):
         theta = opening(problem, machine)
         asked = np.flatnonzero(theta)
@@ -103,12 +111,15 @@ def active(problem: Problem, *, start: object = None) -> Steps:
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
         machine.enter(restricted(problem, W), W)
-        inner = newton_inside(machine, theta[W], certificate)
+        inner = newton_inside(machine, theta[W], certificate, solved)
         goal = None if certificate is None else share * certificate.gap
-        certificate = yield from inside(problem, W, machine, inner, goal)
-        theta = weights_of(certificate)
+        certificate = yield from inside(problem, W, machine, inner, goal, often)
+        theta, solved = weights_of(certificate), True
         asked = asked_for(problem, theta, certificate)
-        share = FINAL_SHARE if np.all(np.isin(asked, W)) else SHARE
+        complete = bool(np.all(np.isin(asked, W)))
+        share = FINAL_SHARE if complete else SHARE
+        often = complete and problem.grams.bounds_norms
+        often = often and certificate.relative_gap <= NEAR
 
 
 # ---- the working set -----------------------------------------------------------------
@@ -152,19 +163,30 @@ def from_fewer_kernels(problem: Problem) -> tuple[Array, Array]:
     return theta, alpha
 
 
-def from_fewer_samples(problem: Problem, machine: Machine) -> tuple[Array, Array]:
-    """θ and the working set of the problem on a part of the samples (fewer_samples.py).
+def from_fewer_samples(
+    problem: Problem, machine: Machine, which: Array
+) -> tuple[Array, Array, Certificate | None]:
+    """θ and W from the problem on some samples, then from steps on all samples.
 
-    θ = 0 if it has too few samples.
+    Also returned is the certificate of θ inside the first W. It is None, and θ = 0, if
+    no kernel is in use.
     """
-    nothing, which = np.zeros(problem.grams.M), samples_of(problem)
-    if which is None:
-        return nothing, np.flatnonzero(nothing)
-    small = on_samples(problem, which)
+    small, theta = on_samples(problem, which), np.zeros(problem.grams.M)
     found = coarse(small, active.steps(small), COARSE_GAP, COARSE_ITERATES)
-    theta, v = weights_of(found), small.grams.norms(found.alpha)
-    machine.alpha = on_all(problem, which, found.alpha)
-    return theta, some_of(small, theta, v, COARSE_LONGER, COARSE_MOST)
+    own, machine.alpha = weights_of(found), on_all(problem, which, found.alpha)
+    asked = lambda v: priced(small, v, own, COARSE_LONGER)[0]  # noqa: E731
+    v = read_where(small, found.alpha, own > 0, asked)[0]
+    W = some_of(small, own, v, COARSE_LONGER, COARSE_MOST)
+    W = np.union1d(W, np.flatnonzero(own))
+    if not np.any(own):
+        return theta, W, None
+    part = restricted(problem, W)
+    machine.enter(part, W)
+    inner = newton_inside(machine, own[W], None, False)
+    first = coarse(part, inner, FIRST_GAP, FIRST_ITERATES)
+    theta[W] = weights_of(first)
+    few = W[some_of(part, theta[W], machine.v, COARSE_LONGER)]
+    return theta, few, first if np.any(theta) else None
 
 
 def nearest(problem: Problem, v: Array) -> Array:
@@ -226,9 +248,12 @@ def resized(problem: Problem, length: float, total: float) -> float:
 
 
 def newton_inside(
-    machine: Machine, theta: Array, certificate: Certificate | None
+    machine: Machine, theta: Array, certificate: Certificate | None, solved: bool
 ) -> Steps:
-    """Newton's method in the weights of the working set, from θ on."""
+    """Newton's method in the weights of the working set, from θ on.
+
+    solved: the inner problem is solved at θ
+    """
     part = machine.problem
     if "orthant" in part.formulation.traits:
         oracle: Any = Orthant(part, machine)
@@ -240,9 +265,10 @@ def newton_inside(
         if np.all(sums > 0):
             oracle.theta = sums
         x = np.where(sums[oracle.owner] > 0, theta, 1.0)
+        solved = solved and bool(np.all(sums > 0)) and oracle.q < np.inf
     if certificate is not None:
         oracle.set_tolerance(certificate)
-    return newton(oracle, x)
+    return newton(oracle, x, solved)
 
 
 def simplices(problem: Problem) -> tuple[Groups, float]:
@@ -254,11 +280,17 @@ def simplices(problem: Problem) -> tuple[Groups, float]:
 
 
 def inside(
-    problem: Problem, W: Array, machine: Machine, inner: Steps, goal: float | None
+    problem: Problem,
+    W: Array,
+    machine: Machine,
+    inner: Steps,
+    goal: float | None,
+    often: bool,
 ) -> Generator[Iterate, Certificate, Certificate]:
     """Steps inside W until its own gap is at most the goal; then the whole certificate.
 
-    Without a goal it is SHARE of the first gap.
+    Without a goal it is SHARE of the first gap. `often`: the whole certificate after
+    every step, which needs few reads near the end.
     """
     sent, shown = None, machine.work
     while True:
@@ -266,7 +298,7 @@ def inside(
         sent = certify_iterate(machine.problem, iterate)
         goal = SHARE * sent.gap if goal is None else goal
         done = sent.gap <= goal
-        if done or machine.work >= shown + 1:
+        if done or often or machine.work >= shown + 1:
             certificate = yield _enlarged(problem, W, sent, iterate.info)
             shown = machine.work
         if done:

@@ -17,6 +17,7 @@ One product K_mα with every kernel gives v and everything that the Hessian need
 `keep_products` v costs this product, and the Hessian no further one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -156,17 +157,24 @@ def ascend(ascent: Ascent, n: int, tol: float, budget: int | None) -> Solution:
 
 
 def carried(
-    grams: GramStack, alpha: Array, kernels: Array, before: Array, known: Array
+    grams: GramStack,
+    alpha: Array,
+    kernels: Array,
+    before: Array,
+    known: Array,
+    multiplied: Callable[[GramStack], Array] | None = None,
 ) -> Array:
     """K_mα of the kernels of a stack: known if they were there before, else computed.
 
     kernels, before: their numbers in a larger stack, and those of `known`, sorted
+    multiplied: computes K_mα of a stack
     """
     products = np.empty((len(kernels), *alpha.shape))
     old = np.isin(kernels, before)
     products[old] = known[np.searchsorted(before, kernels[old])]
     if not np.all(old):
-        products[~old] = grams.subset(~old).matvec(alpha)
+        new = grams.subset(~old)
+        products[~old] = new.matvec(alpha) if multiplied is None else multiplied(new)
     return products
 
 
@@ -285,7 +293,8 @@ class Machine:
         self.problem, self.kernels = problem, kernels
         self._forget()
         if known is not None and before is not None:
-            self._products = carried(problem.grams, self.point, kernels, before, known)
+            given = (self.point, kernels, before, known)
+            self._products = carried(problem.grams, *given, self._multiplied)
 
     def _moved(self, alpha: Array) -> Array:
         if self.alpha is None or not np.array_equal(alpha, self.alpha):
@@ -322,15 +331,19 @@ class Machine:
     def _make_products(self) -> Array:
         """(M, n): K_mα. After this the stack remembers quad(α), too."""
         if self._products is None:
-            self._products = self.problem.grams.matvec(self.point)
+            self._products = self._multiplied(self.problem.grams)
         return self._products
 
+    def _multiplied(self, grams: GramStack) -> Array:
+        """K_mα of the kernels of a stack, at free coordinates at least."""
+        return grams.matvec(self.point)
+
     def products_of(self, which: Array) -> Array:
-        """(nk, which): K_mα of some kernels."""
+        """(nk, which): K_mα of some kernels, at free coordinates at least."""
         if self.keep_products:
             products = self._make_products()[which]
         else:
-            products = self.problem.grams.subset(which).matvec(self.point)
+            products = self._multiplied(self.problem.grams.subset(which))
         return np.ascontiguousarray(products.reshape(len(which), self.point.size).T)
 
     def sensitivity(self, force: Array) -> Array:

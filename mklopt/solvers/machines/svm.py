@@ -20,6 +20,7 @@ import itertools
 import numpy as np
 
 from ...formulations.losses.base import Quadratic
+from ...grams.stack import GramStack
 from ...problem import Problem, quadratic_dual
 from ...util.compiled import read_only
 from .linear import bordered
@@ -37,6 +38,14 @@ class SVMMachine(Machine):
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
         """Solve with one kernel matrix: SMO and Newton steps."""
         return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
+
+    def _multiplied(self, grams: GramStack) -> Array:
+        """K_mα of the kernels of a stack; of a large one at support vectors alone.
+
+        Products with a small one are needed once more, for the last certificate.
+        """
+        alone = grams.bounds_norms and np.all(self.point[self.free.i])
+        return grams.inside(self.point) if alone else grams.matvec(self.point)
 
     @property
     def free(self) -> Free:

@@ -31,6 +31,10 @@ class Orthant:
         self.machine.solve(self.weights)
         yield from ()
 
+    def enter(self, t: Array) -> None:
+        """Continue at t, where the inner problem is solved."""
+        self.t = t
+
     @property
     def weights(self) -> Array:
         """θ(t)."""

@@ -118,6 +118,14 @@ class Oracle:
             self.theta = np.minimum(self.theta, most)
         self._extrapolated = False
         self.machine.solve(self.weights)
+        self._look()
+
+    def enter(self, lam: Array) -> None:
+        """Continue at λ, where the inner problem is solved."""
+        self.lam = lam
+        self._look()
+
+    def _look(self) -> None:
         self.beta, self.D = None, self._squares
         self.rounds += 1
 

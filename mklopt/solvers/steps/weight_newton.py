@@ -26,12 +26,20 @@ LEAST_GROWTH, LARGEST_GROWTH, SAME_GROWTH, MAX_GROWTH_ROUNDS = -0.5, 2.0, 0.02, 
 MAX_TRIALS, SHORTER, ENOUGH_DECREASE = 30, 0.3, 1e-4  # of one line search
 
 
-def newton(oracle: Oracle | Orthant, theta: Array) -> Steps:
-    """Newton steps from θ, on a product of simplices or the orthant."""
+def newton(oracle: Oracle | Orthant, theta: Array, solved: bool = False) -> Steps:
+    """Newton steps from θ, on a product of simplices or the orthant.
+
+    solved: the inner solver has solved its problem at θ
+    """
     theta = _clean(theta, oracle)
-    yield from oracle.solve(theta)
+    if solved:
+        oracle.enter(theta)
+    else:
+        yield from oracle.solve(theta)
     while True:
-        oracle.set_tolerance((yield oracle.iterate()))
+        if not solved:
+            oracle.set_tolerance((yield oracle.iterate()))
+        solved = False
         value, slope, gap = oracle.value, oracle.slope, oracle.gap
         which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
         which = which if len(which) else np.array([np.argmin(slope)])

@@ -44,6 +44,9 @@ def same(one, other, n=N):
     """Every operation has the same bits."""
     a, A = rng.normal(size=n), rng.normal(size=(n, 3))
     theta, B = rng.normal(size=one.M), rng.normal(size=(one.M, n))
+    few = np.where(np.arange(n) % 3 == 1, a, 0.0)
+    np.testing.assert_array_equal(other.inside(few), one.inside(few))
+    np.testing.assert_array_equal(other.quad(2 * few), one.quad(2 * few))
     asked = {"quad": A, "against": A @ A.T, "combine": theta, "matvec": a, "apply": B,
              "rows": np.array([0, n - 1, 3])}  # fmt: skip
     for name, given in asked.items():

@@ -46,8 +46,11 @@ def test_sums_and_inner_products_of_flat_kernels(dtype, M):
     np.testing.assert_allclose(out[3:], (theta @ P[index])[3:], atol=1e-12)
     assert np.all(np.isnan(out[:3]))  # the part of another thread
     w, out = rng.normal(size=size), np.full(M, np.nan)
-    loops.dots(P, index, w, out, 0, M)
+    loops.dots(P, index, w, np.array([[0, CHUNK], [CHUNK, size]]), out, 0, M)
     np.testing.assert_allclose(out, P[index] @ w, atol=1e-11)
+    loops.dots(P, index, w, np.array([[2, 9], [20, 31]]), out, 0, M)
+    some = np.r_[2:9, 20:31]
+    np.testing.assert_allclose(out, P[index][:, some] @ w[some], atol=1e-11)
 
 
 @pytest.mark.parametrize("n", [1, 5, ROWS, ROWS + COLUMNS + 3])
@@ -63,7 +66,7 @@ def test_triangles_and_matrices_are_the_same_numbers(n):
     S, A = symmetric(n), rng.normal(size=(n, 2))
     loops.fold(S, folded)
     assert folded @ triangle(K) == pytest.approx(np.sum(S * K), abs=1e-11)
-    loops.products(A, folded)
+    loops.products(A, starts(n), np.arange(n), folded)
     assert folded @ triangle(K) == pytest.approx(np.sum(A * (K @ A)), abs=1e-11)
 
 
@@ -74,7 +77,7 @@ def test_products_with_triangles_and_factors(n, blocks):
     P, index = np.stack([triangle(k) for k in K]), np.array([1, 0])
     A, out = rng.normal(size=(blocks, n, 3)), np.empty((2, 3, n))
     columns = np.ascontiguousarray(A.transpose(0, 2, 1))
-    loops.matvec(P, index, starts(n), columns, out, 0, 2)
+    loops.matvec(P, index, starts(n), np.arange(n), columns, out, 0, 2)
     np.testing.assert_allclose(out.transpose(0, 2, 1), K[index] @ A, atol=1e-11)
     F, ends, through = rng.normal(size=(n, 5)), np.array([0, 2, 5]), np.empty((2, n, 3))
     loops.through(F, index, ends, A, through, 0, 2)

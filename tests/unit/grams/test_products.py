@@ -44,6 +44,30 @@ def test_operations_agree_with_their_definitions(storage, n):
     same(part.subset([1]).diag(), [np.diag(K[0])])
 
 
+@pytest.mark.parametrize("used", [[0], [149], [3, 4, 5, 90], range(1, 150, 2), range(150)])
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_only_rows_of_support_vectors_are_read(used, columns):
+    """Rows with A_i = 0 may hold anything: they are neither read nor counted."""
+    n, used = 150, np.array(used)
+    K, a = kernels(M=7, n=n), np.zeros((150, *columns))
+    a[used] = rng.normal(size=(len(used), *columns))
+    grams, left_out = GramStack(K), np.delete(np.arange(n), used)
+    squares = [np.sum(a * (k @ a)) for k in K]
+    for i in left_out:
+        start = grams._store.starts[i]
+        grams._store.P[:, start : start + n - i] = np.nan
+    share = np.sum(n - used) / grams._store.size * grams.full_read
+    np.testing.assert_allclose(grams.quad(a), squares, rtol=1e-9, atol=1e-9)
+    assert grams.passes == pytest.approx(share)
+    grams.forget()
+    found = grams.inside(a)
+    np.testing.assert_allclose(found[:, used], (K @ a)[:, used], rtol=1e-9, atol=1e-9)
+    assert not np.any(found[:, left_out])
+    assert grams.passes == pytest.approx(share * (1 + a.size / n))
+    np.testing.assert_allclose(grams.quad(a), squares, rtol=1e-9, atol=1e-9)
+    assert grams.passes == pytest.approx(share * (1 + a.size / n))  # it is remembered
+
+
 def test_forgotten_results_are_computed_again():
     grams = GramStack(kernels())
     grams.quad(np.ones(8))

@@ -49,6 +49,26 @@ def test_the_chain_of_a_tiled_product_covers_its_rounding():
     assert 0 < worst <= gamma(grams.chain(n))
 
 
+def test_the_chain_of_rows_that_are_left_out_covers_the_rounding():
+    """Products at every third sample, and their sum: the same bounds hold."""
+    n, every = 300, 3
+    K = rng.uniform(1.0, 1.0 + 1e-3, size=(1, n, n))
+    K[0] = (K[0] + K[0].T) / 2 + n * np.eye(n)
+    a = np.zeros(n)
+    a[::every] = rng.uniform(1.0, 1.0 + 1e-3, size=n // every)
+    grams, worst, total = GramStack(K), 0.0, Fraction(0)
+    got = grams.inside(a)[0]
+    for i in range(0, n, every):
+        terms = [Fraction(float(k)) * Fraction(float(x)) for k, x in zip(K[0, i], a)]
+        true = sum(terms, Fraction(0))
+        total += Fraction(float(a[i])) * true
+        worst = max(worst, float(abs(Fraction(float(got[i])) - true) / true))
+    assert 0 < worst <= gamma(grams.chain(n // every))
+    grams.forget()
+    off = abs(Fraction(float(grams.quad(a)[0])) - total) / total
+    assert float(off) <= gamma(grams._store.quad_chain(1))
+
+
 def filled(K, storage, dtype=float):
     store = Triangles(K.shape[1], len(K), storage, dtype)
     for m, k in enumerate(K):

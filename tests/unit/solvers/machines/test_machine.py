@@ -94,6 +94,25 @@ def test_products_that_are_kept_cost_no_second_pass():
     np.testing.assert_allclose(products, (K[[3, 5]] @ machine.point).T, atol=1e-12)
 
 
+@pytest.mark.parametrize("formulation", [F.LpNorm(2.0), F.GroupLasso()])
+def test_few_support_vectors_need_fewer_rows(formulation, monkeypatch):
+    """Products at support vectors give the same Newton steps and certificates."""
+    monkeypatch.setattr("mklopt.grams.norm_reads.WORTH", 0)
+    K, y = subset_gaussians(200, 40)
+    found = []
+    for inside in (GramStack.inside, GramStack.matvec):
+        with monkeypatch.context() as here:
+            here.setattr(GramStack, "inside", inside)
+            p = Problem(GramStack(K), 2 * (K[0, 0] > 0.3) - 1.0, "hinge", formulation)
+            found.append(mklopt.solve(p, tol=1e-9))
+    few, all_rows = found
+    assert few.converged and np.mean(few.dual == 0) > 0.2
+    assert few.trace.last("passes") < 0.9 * all_rows.trace.last("passes")
+    assert few.trace.last("svm_solves") == all_rows.trace.last("svm_solves")
+    assert few.certificate.lower == pytest.approx(all_rows.certificate.lower, rel=1e-8)
+    assert few.certificate.width <= 1e-9 * (1 + 1e-6)
+
+
 def test_another_alpha_may_be_adopted():
     p = problem(F.LpNorm(2.0))
     machine = machine_for(p)
