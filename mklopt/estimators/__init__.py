@@ -15,7 +15,12 @@ cross-validation can slice both of their axes (it does so for pairwise estimator
 
 from typing import Any
 
+from ..util.extras import MissingExtra, missing
 from ..util.moved import old_name
+
+if said := missing("sklearn"):
+    raise MissingExtra(said)
+
 from .classifier import MKLClassifier
 from .cv import MKLClassifierCV
 from .one_class import MKLOneClass

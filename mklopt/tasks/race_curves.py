@@ -16,6 +16,7 @@ import numpy as np
 
 from ..run.trace import COLUMNS
 from ..util.checks import short
+from ..util.extras import need
 
 Array = np.ndarray
 WHO = ("problem", "solver", "seed", "repeat")
@@ -34,6 +35,7 @@ class Curve(NamedTuple):
 
 def read_traces(given: Any) -> Any:
     """The table of traces, from a DataFrame or from a CSV file of one."""
+    need("pandas")
     import pandas as pd
 
     if isinstance(given, str | os.PathLike):

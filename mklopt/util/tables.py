@@ -3,21 +3,27 @@
 A cell is text, or a rich Text in bold, which is bold everywhere.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
+from .extras import need
 from .html import bold, html_table
 from .latex import escaped
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
     """An empty table: columns of words, then columns of numbers aligned right."""
+    need("rich")
+    from rich.box import SIMPLE
+    from rich.table import Table
+
     found = Table(title=title or None, title_justify="left", box=SIMPLE, pad_edge=False)
     for name in words:
         found.add_column(name, no_wrap=True)
@@ -28,11 +34,16 @@ def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Tab
 
 def headless_table(title: str) -> Table:
     """An empty table without a head or lines, whose cells may wrap."""
+    need("rich")
+    from rich.table import Table
+
     return Table(title=title, title_justify="left", show_header=False, box=None)
 
 
 def as_text(table: Table, width: int) -> str:
     """A table as lines of plain text, of at most this width."""
+    from rich.console import Console
+
     console = Console(width=width, color_system=None)
     with console.capture() as shown:
         console.print(table)

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...formulations import formulations, losses_by_name
 from ...problem import Problem
+from ...util.extras import need
 from ...util.tables import mark, plain_table
 from .pattern import pattern
 from .plan import FRESH, OWN
@@ -146,6 +147,7 @@ class SolverReport:
         return f"SolverReport({self.solver}: {self._count()} certified{kind})"
 
     def __str__(self) -> str:
+        need("rich")
         from rich.console import Console
 
         text = io.StringIO()
@@ -191,6 +193,7 @@ class SolverReport:
         pandas.DataFrame
             One row per problem.
         """
+        need("pandas")
         import pandas as pd
 
         return pd.DataFrame([row.values() for row in self.rows])
