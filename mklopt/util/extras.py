@@ -4,14 +4,17 @@
 before it imports; who lacks the package is told what to install, in one sentence.
 """
 
+import importlib
 import importlib.util
 import sys
+from typing import Any
 
 EXTRAS = {  # as in pyproject.toml; `all` has all of them
     "cli": ("click", "rich", "joblib", "sklearn"),
     "cluster": ("dask", "distributed"),
     "estimators": ("sklearn",),
     "frames": ("pandas",),
+    "pepit": ("PEPit",),
     "plots": ("matplotlib",),
     "solvers": ("highspy",),
     "symbolic": ("sympy",),
@@ -31,6 +34,11 @@ def available(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ImportError:
         return False
+
+
+def if_there(module: str) -> Any:
+    """A module that only some systems have; None where it cannot be imported."""
+    return importlib.import_module(module) if available(module) else None
 
 
 def missing(*modules: str) -> str:

@@ -5,14 +5,13 @@ Windows a file has one position, which one thread at a time moves here, and a lo
 one byte stands for the whole file. Locks end when the file is closed.
 """
 
-import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Lock
 from typing import Any
 
-from .extras import available
+from .extras import if_there
 
 BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes bytes
 LOCKED_BYTE = 2**31 - 2  # whose lock stands for the file; it need not exist
@@ -21,11 +20,7 @@ PAUSE = 0.05  # seconds between two attempts to lock
 _position = Lock()
 
 
-def _if_there(module: str) -> Any:
-    return importlib.import_module(module) if available(module) else None
-
-
-_unix, _windows = _if_there("fcntl"), _if_there("msvcrt")
+_unix, _windows = if_there("fcntl"), if_there("msvcrt")
 
 
 def open_raw(path: str | os.PathLike[str], flags: int) -> int:
