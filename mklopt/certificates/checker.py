@@ -32,7 +32,15 @@ from typing import Any
 if __package__:
     from .reading import Refused, Statement, demand, exact, floats, opened, read
 else:  # python checker.py: the file beside it
-    from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore
+    from reading import (  # type: ignore[no-redef]
+        Refused,
+        Statement,
+        demand,
+        exact,
+        floats,
+        opened,
+        read,
+    )
 
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 OUTWARD, SERIES = Decimal(10) ** -30, Decimal(10) ** -12

@@ -56,7 +56,7 @@ class Shown(Silent):
     """A bar from the first gap down to tol, on a logarithmic scale."""
 
     def __init__(self, name: str, tol: float):
-        self.bar = _bar() if available("rich") else None
+        self.bar: Any = _bar() if available("rich") else None
         self.task = self.bar and self.bar.add_task(name, total=1.0, note="…")
         self.name, self.tol, self.first = name, max(tol, 1e-16), 0.0
         self.terminal = self.bar is not None and self.bar.console.is_terminal

@@ -46,7 +46,7 @@ class Cluster(Workers):
         self.sample = source.store(0, min(4, source.M))
         self.dtype, self.cost = self.sample.dtype, self.sample.cost
         me = weakref.ref(self)  # no cycle: the workers are freed at once
-        fetch = lambda numbers, P: me()._fetch(numbers, P)  # type: ignore  # noqa: E731
+        fetch = lambda numbers, P: me()._fetch(numbers, P)  # type: ignore[union-attr]  # noqa: E731
         self.kept = Kept(source.n, self.dtype, memory, fetch)
         super().__init__(client, Blocks(source, keep=False), patience)
 

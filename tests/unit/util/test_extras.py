@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import subprocess
 import sys
@@ -139,10 +138,3 @@ def test_the_extras_are_those_of_the_package():
         assert not set(packages) & required
     assert stated["all"] == [f"mklopt[{','.join(EXTRAS)}]"]
     assert set().union(*EXTRAS.values()) == set(NEEDS)
-
-
-def test_the_version_is_stated_once():
-    import mklopt
-
-    assert PROJECT["dynamic"] == ["version"]
-    assert importlib.metadata.version("mklopt") == mklopt.__version__
