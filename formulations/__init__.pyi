@@ -18,7 +18,6 @@ from .groupings import tree_groups as tree_groups
 from .ivanov import Ivanov as Ivanov
 from .ivanov import Tikhonov as Tikhonov
 from .losses.base import Loss as Loss
-from .losses.base import snake_case as snake_case
 from .losses.declared import loss as loss
 from .losses.declared import stripped_loss as stripped_loss
 from .lp_norm import LpNorm as LpNorm

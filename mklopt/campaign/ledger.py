@@ -18,8 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from ..util.files import checksum
-from ..util.raw_files import lock
+from ..util.files import checksum, lock
 
 OPENING = b'{"checksum":'
 MAX_LINE = 1_000_000  # bytes, a thousand times what a row takes

@@ -47,7 +47,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..util.checks import check_path
-from ..util.raw_files import forget_cached, open_raw, read_into
+from ..util.files import forget_cached, open_raw, read_into
 from .loops import TOGETHER
 from .storage import Triangles, in_order
 from .validation import matrices, matrix, place, refuse_indefinite

@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..util.checks import check_path
-from ..util.raw_files import (
+from ..util.files import (
     forget_cached,
     lock,
     open_raw,

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..util.checks import check_path
-from ..util.raw_files import lock, open_raw, read_at, read_into, write_at
+from ..util.files import lock, open_raw, read_at, read_into, write_at
 
 Array = np.ndarray
 MAGIC = b"mklopt checkpoint 1\n"

@@ -23,7 +23,7 @@ import numpy as np
 from ..kernels.entries import Entries, Products
 from ..run.pace import Pace, in_words
 from ..util.checks import check_path
-from ..util.raw_files import lock
+from ..util.files import lock
 
 Array = np.ndarray
 BAND_WORK = 4e8  # entries of a band, over all features sets: a few seconds

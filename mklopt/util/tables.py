@@ -5,17 +5,18 @@ A cell is text, or a rich Text in bold, which is bold everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .extras import need
-from .html import bold, html_table
 from .latex import escaped
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+CELL = "text-align: {side}; padding: 0.1em 0.8em; vertical-align: top"
 
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
@@ -87,6 +88,39 @@ def html(table: Table, *remarks: str) -> str:
     sides = ["right" if c.justify == "right" else "left" for c in table.columns]
     head, *rows = zip(*_columns(table, escape, bold), strict=True)
     return html_table(rows, sides, head if table.show_header else (), remarks)
+
+
+def bold(text: str) -> str:
+    """Text that is escaped already, in bold."""
+    return f"<b>{text}</b>"
+
+
+def html_table(
+    rows: Iterable[Sequence[str]],
+    sides: Sequence[str],
+    head: Sequence[str] = (),
+    remarks: Iterable[str] = (),
+) -> str:
+    """A table of cells that are escaped already, with a paragraph for each remark.
+
+    sides: "left" or "right", for each column
+    """
+
+    def line(kind: str, row: Sequence[str]) -> str:
+        styles = [CELL.format(side=side) for side in sides]
+        cells = [f'<{kind} style="{s}">{c}</{kind}>' for s, c in zip(styles, row)]
+        return f"<tr>{''.join(cells)}</tr>"
+
+    first = [line("th", head)] if head else []
+    body = [*first, *(line("td", row) for row in rows)]
+    said = [f"<p>{escape(remark)}</p>" for remark in remarks]
+    return "\n".join(["<table>", *body, "</table>", *said])
+
+
+def facts(known: dict[str, str], *remarks: str) -> str:
+    """Names and values, one pair per line."""
+    rows = [(bold(escape(name)), escape(value)) for name, value in known.items()]
+    return html_table(rows, ("left", "left"), remarks=remarks)
 
 
 def _columns(
