@@ -43,6 +43,52 @@ from .tasks.path import path as path
 from .tasks.race import race as race
 from .util.threads import threads as threads
 
+__all__ = [
+    "C_zero",
+    "Certificate",
+    "ClusterStack",
+    "GramStack",
+    "KernelFamilyProblem",
+    "LazyStack",
+    "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLOneClass",
+    "MKLRegressor",
+    "Problem",
+    "Result",
+    "StructuredProblem",
+    "Trace",
+    "__version__",
+    "certify",
+    "certify_exact",
+    "check_formulation",
+    "check_solver",
+    "data",
+    "diagnose",
+    "estimate",
+    "families",
+    "formulation",
+    "formulations",
+    "gallery",
+    "gmkl",
+    "inspect",
+    "kernels",
+    "loss",
+    "one_vs_rest",
+    "path",
+    "plots",
+    "race",
+    "rates",
+    "reference",
+    "regularizers",
+    "solve",
+    "solver",
+    "solvers",
+    "structured",
+    "threads",
+    "variational",
+]
+
 __version__: str
 
 HOMES: dict[str, str]

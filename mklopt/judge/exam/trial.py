@@ -258,7 +258,8 @@ def limit_memory() -> None:
     """From here on a process may take MAX_MEMORY more than it has."""
     resource = if_there("resource")  # Windows has none
     if resource is not None:
-        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        used *= 1 if sys.platform == "darwin" else 1024  # bytes there, else kilobytes
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_DATA, (used + MAX_MEMORY,) * 2)
 
