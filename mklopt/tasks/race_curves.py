@@ -43,7 +43,7 @@ def read_traces(given: Any) -> Any:
         absent = {c: ["", "nan"] for c in (*WHO, *COLUMNS, "width") if c not in names}
         as_text = dict.fromkeys(names, str)
         how: Any = {"keep_default_na": False, "na_values": absent, "dtype": as_text}
-        given = pd.read_csv(given, **how)
+        given = pd.read_csv(given, float_precision="round_trip", **how)
     if not isinstance(given, pd.DataFrame):
         raise ValueError(
             f"traces = {short(given)}; give a race, its to_frame(), or CSV"
