@@ -1,4 +1,4 @@
-# make install | test | test-all | certify | lint | bench | contract | papers | docs
+# make install | test | test-all | test-lowest | test-latest | certify | lint | bench | contract | papers | docs
 #      make bench NAME=spicy ARGS="--largest 1000": one of the files in benchmarks/
 PYTHON ?= python3
 VENV   := .venv
@@ -9,7 +9,7 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all certify lint bench contract papers docs clean
+.PHONY: install test test-all test-lowest test-latest certify lint bench contract papers docs clean
 
 install: $(STAMP)
 
@@ -29,6 +29,22 @@ test: install
 
 test-all: install
 	$(ONE) $(BIN)/python -m pytest -q -n $(JOBS)
+
+# The same tests with the oldest versions that pyproject.toml allows, and with the newest
+# there are; PYTHON=python3.13 takes another Python. Each in an environment of its own.
+# Old packages have remarks about each other, which are no errors.
+test-lowest: .venv-lowest/.installed
+	$(ONE) .venv-lowest/bin/python -m pytest -q -n $(JOBS) -m "not full" -W ignore::DeprecationWarning
+
+test-latest: .venv-latest/.installed
+	$(ONE) .venv-latest/bin/python -m pytest -q -n $(JOBS) -m "not full"
+
+.venv-%/.installed: pyproject.toml tests/requirements.py
+	$(PYTHON) -m venv .venv-$*
+	$(PYTHON) tests/requirements.py $* > .venv-$*/requirements.txt
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --upgrade -r .venv-$*/requirements.txt
+	.venv-$*/bin/python $(INSTALL)
+	@touch $@
 
 certify: install
 	$(ONE) $(BIN)/mklopt certify --quick --jobs $(JOBS) $(ARGS)
@@ -67,4 +83,4 @@ contract: install
 	$(ONE) $(BIN)/python tests/contract/make_references.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(RIVALS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(RIVALS) .venv-lowest .venv-latest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -92,7 +92,8 @@ def certified(case: str, n: int, C: float, landmarks: int, how: dict) -> Run:
 def begin(answers: Any, n: int, C: float, path: str) -> None:
     """Tell the time that was estimated, then sweep until killed."""
     fitted, result = solved(n, C, features.LANDMARKS, 1e-3, "float32")
-    answers.put(certify_exact(fitted, result, dry_run=True).seconds)
+    cost: Any = certify_exact(fitted, result, dry_run=True)
+    answers.put(cost.seconds)
     certify_exact(fitted, result, progress=path)
     answers.put(None)
 

@@ -52,7 +52,8 @@ class FixedWeights(Formulation):
         used = self._theta > 0
         scale = np.where(used, 1 / np.sqrt(np.where(used, self._theta, 1.0)), 0.0)
         half = 0.5 * cp.sum_squares(cp.multiply(scale, u))
-        return half, [u[np.flatnonzero(~used)] <= 0]
+        forbidden = np.flatnonzero(~used)
+        return half, [u[forbidden] <= 0] if len(forbidden) else []
 
     def value(self, u: Array) -> float:
         """½ Σ u²/θ; infinite where a forbidden kernel is used."""

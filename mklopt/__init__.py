@@ -4,6 +4,7 @@ Names are loaded on first use (PEP 562), so that importing the package is quick.
 """
 
 import importlib
+import os
 from typing import Any
 
 from .util import moved
@@ -57,6 +58,10 @@ _ROOMS = {  # public modules
     "solvers": "solvers",
     "structured": "structured",
 }
+
+# Where git makes no symbolic links (Windows), two packages are beside this folder.
+if not os.path.isdir(os.path.join(__path__[0], "formulations")):
+    __path__.append(os.path.dirname(__path__[0]))
 
 HOMES = {name: f"{__name__}.{home}" for name, home in (_HOME | _ROOMS).items()}
 moved.install()

@@ -1,6 +1,20 @@
 """`python -m mklopt` is the command `mklopt`."""
 
-from .cli import main
+import sys
+
+from .util.extras import MissingExtra
+
+
+def main() -> None:
+    """Run the command; without a package that it needs, say which, exit code 2."""
+    try:
+        from .cli import main as command
+
+        command(prog_name="mklopt")
+    except MissingExtra as error:
+        print(f"mklopt: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
 
 if __name__ == "__main__":
-    main(prog_name="mklopt")
+    main()

@@ -25,6 +25,7 @@ from .tasks.path import Path as SolutionPath
 from .tasks.race_figure import figure, paper_style
 from .util.arrays import labels_array, real_array
 from .util.checks import check_list, short
+from .util.extras import need
 from .util.style import COLOURS, done, panels, styled, top_curves
 
 Array = np.ndarray
@@ -299,6 +300,7 @@ def boundary(model: Any, X: Any, y: Any, path: Where = None) -> Any:
 
 def _one_table(traces: list[Trace], labels: list[str]) -> Any:
     """The traces of several runs, as the traces of a race."""
+    need("pandas")
     import pandas as pd
 
     who = [{"problem": "", "solver": s, "seed": 0, "repeat": 0} for s in labels]

@@ -5,10 +5,10 @@ min over w, b    Σ_i C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ_
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -62,10 +62,22 @@ class Problem:
     C: float | Array = 1.0
     bias: bool = True
 
+    if TYPE_CHECKING:  # what may be given; the fields are what it becomes
+
+        def __init__(
+            self,
+            grams: GramStack | Array | Sequence[Array],
+            y: Array | Sequence[float],
+            loss: str | Loss = "hinge",
+            formulation: Formulation = ...,
+            C: float | Array | Sequence[float] = 1.0,
+            bias: bool = True,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         if not hasattr(self.grams, "matvec"):
-            put("grams", GramStack(self.grams))  # type: ignore[arg-type]
+            put("grams", GramStack(self.grams))
         put("loss", loss_from(self.loss))
         put("formulation", _formulation(self.formulation))
         put("y", self._labels())

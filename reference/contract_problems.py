@@ -15,7 +15,7 @@ Their references are committed beside the data as candidates; tests certify them
 tests/contract/make_references.py has made both (`make contract`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
@@ -121,7 +121,7 @@ def twonorm_cells() -> Iterator[Cell]:
 
 
 def _twonorm(
-    losses: str, some: list[Formulation], C: float, bias: bool | None = None
+    losses: str, some: Sequence[Formulation], C: float, bias: bool | None = None
 ) -> Iterator[Cell]:
     """Each of the losses with each of the formulations."""
     for name in losses.split():

@@ -14,6 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ..util.extras import MissingExtra, missing
+
+if said := missing("sympy"):
+    raise MissingExtra(said)
+
 import sympy as sp
 
 

@@ -323,10 +323,7 @@ class Declaration:
 
 def _by_value(function: FunctionType) -> tuple[str, str, bytes]:
     """Where a function was defined, and the function itself as bytes."""
-    try:
-        import cloudpickle
-    except ImportError:  # joblib before 1.6 brings its own
-        from joblib.externals import cloudpickle
+    import cloudpickle
 
     return function.__module__, function.__qualname__, cloudpickle.dumps(function)
 

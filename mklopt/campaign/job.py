@@ -29,6 +29,7 @@ from typing import Any
 
 from ..reference.contract_problems import Cell
 from ..solvers import solvers
+from ..util.extras import need
 from ..util.workers import ending_with_us, losses_reported
 from .ledger import Ledger, Row
 from .problems import problems_by_name
@@ -96,6 +97,7 @@ def _do(run: Run) -> Row | str:
 
 def _dask() -> AbstractContextManager:
     """The cluster that Dask's own settings name (DASK_SCHEDULER_ADDRESS), or here."""
+    need("distributed")
     from distributed import Client
 
     return Client(set_as_default=True)
@@ -110,6 +112,7 @@ class NoBackend(ValueError):
 
 def execute(runs: Iterable[Run], jobs: int, backend: str) -> Iterator[Row | str]:
     """The rows as they are finished, by any backend of joblib."""
+    need("joblib")
     from joblib import Parallel, delayed, parallel_config
 
     tasks = (delayed(_do)(run) for run in runs)

@@ -11,7 +11,6 @@ a time, so that a line without its newline, seen under the lock, has no living w
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -19,7 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
 
-from ..util.files import checksum
+from ..util.files import checksum, lock
 
 OPENING = b'{"checksum":'
 MAX_LINE = 1_000_000  # bytes, a thousand times what a row takes
@@ -172,7 +171,7 @@ class Ledger:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         line = row.line()
         with self.path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # closing the file ends it
+            lock(file.fileno(), wait=True)
             file.truncate(_whole(file))
             file.write(line)
             file.flush()

@@ -26,8 +26,8 @@ import numpy as np
 from ..grams.stack import GramStack
 from ..problem import Problem
 from ..util.arrays import NotFinite, real_array
-from ..util.html import facts
 from ..util.rounding import U, interval
+from ..util.tables import facts
 from ..util.threads import with_blas_alone
 from .enclosure import Enclosure, enclose, exact_point, finite, largest_scale
 from .feature_space import Folded, feature_point

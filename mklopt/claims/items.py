@@ -34,6 +34,7 @@ import numpy as np
 
 from ..campaign.fingerprint import fingerprint
 from ..util.checks import unknown
+from ..util.extras import need
 from ..util.files import write_whole
 from ..util.style import styled
 
@@ -262,10 +263,11 @@ def csv(rows: pd.DataFrame) -> str:
 
 
 def _read(path: Any) -> pd.DataFrame:
+    need("pandas")
     import pandas as pd
 
     nothing = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
-    return pd.read_csv(path, **nothing)  # to the last bit from pandas 3.1 on
+    return pd.read_csv(path, float_precision="round_trip", **nothing)
 
 
 @lru_cache(maxsize=64)

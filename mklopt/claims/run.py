@@ -12,6 +12,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from ..util.extras import MissingExtra, missing, need
+
+if said := missing("rich", "pandas"):
+    raise MissingExtra(said)
+
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
@@ -118,6 +123,7 @@ def _run_all(
     todo: list[Item], scale: Scale, home: Path, jobs: int, console: Console
 ) -> list[Outcome]:
     """The outcomes of items, printed as they come."""
+    need("joblib")
     from joblib import Parallel, delayed, parallel_config
 
     found: list[Outcome] = []

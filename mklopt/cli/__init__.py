@@ -4,6 +4,11 @@ One file per command, each with a function `command`: a thin layer over a functi
 that a script can call as well.
 """
 
+from ..util.extras import MissingExtra, missing
+
+if said := missing("click", "rich"):
+    raise MissingExtra(said)
+
 import click
 
 from . import (

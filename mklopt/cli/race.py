@@ -5,6 +5,7 @@ from typing import Any
 import click
 import numpy as np
 
+from ..util.extras import need
 from .words import AS_JSON, echo_json, listed, problem_options, usage_errors
 
 
@@ -50,6 +51,7 @@ def command(
     written. Exit code 0: on every problem some solver reached the tolerance, 1: not, or
     the race was stopped, 2: usage error.
     """
+    need("pandas", "matplotlib")
     import pandas  # noqa: F401  (now, and not after Ctrl-C)
 
     from ..tasks.race import race

@@ -38,6 +38,7 @@ import numpy as np
 from ..util.archives import read_arrays
 from ..util.arrays import Array, finite_matrix, real_array
 from ..util.checks import check_choice, check_whole, real_number, short, unknown
+from ..util.extras import need
 from .openml import Table, fetch
 
 KINDS: dict[str, Callable[[Array], Array]] = {
@@ -434,6 +435,7 @@ def _built_in(name: str) -> Dataset:
 
 def _from_scikit_learn(loader: str) -> tuple[Array, Array]:
     """X and y; from its file if it can be found: importing the package takes 1 s."""
+    need("sklearn")
     package = importlib.util.find_spec("sklearn")
     home = Path(package.origin).parent if package and package.origin else Path()
     path = home / "datasets" / "data" / _FILES.get(loader, "")

@@ -9,6 +9,8 @@ from urllib.error import URLError
 
 import numpy as np
 
+from ..util.extras import need
+
 Array = np.ndarray
 TIMEOUT = 10.0  # seconds to wait for an answer
 
@@ -46,6 +48,7 @@ def fetch(table: Table) -> tuple[dict[str, Array], Array]:
 
 def _fetched(number: int, target: str) -> Any:
     """A table of OpenML, tried once: scikit-learn alone would wait and try again."""
+    need("sklearn")
     from sklearn.datasets import fetch_openml
 
     def stop(message: Any, *_: Any, **__: Any) -> None:

@@ -13,9 +13,14 @@ np.moveaxis(K, 0, -1) of the (M, n, n_train) stack K: samples come first, so tha
 cross-validation can slice both of their axes (it does so for pairwise estimators).
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..util.extras import MissingExtra, missing
 from ..util.moved import old_name
+
+if said := missing("sklearn"):
+    raise MissingExtra(said)
+
 from .classifier import MKLClassifier
 from .cv import MKLClassifierCV
 from .one_class import MKLOneClass
@@ -24,5 +29,7 @@ from .regressor import MKLRegressor
 __all__ = ["MKLClassifier", "MKLClassifierCV", "MKLOneClass", "MKLRegressor"]
 
 
-def __getattr__(name: str) -> Any:
-    return old_name(__name__, name)
+if not TYPE_CHECKING:  # to type checkers, names that are not here are errors
+
+    def __getattr__(name: str) -> Any:
+        return old_name(__name__, name)

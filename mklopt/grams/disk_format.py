@@ -47,6 +47,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..util.checks import check_path
+from ..util.files import forget_cached, open_raw, read_into
 from .loops import TOGETHER
 from .storage import Triangles, in_order
 from .validation import matrices, matrix, place, refuse_indefinite
@@ -104,11 +105,11 @@ class Bytes:
         check_path(path)
         self.path, self.direct = os.fspath(path), bool(DIRECT)
         try:
-            self._file = os.open(path, os.O_RDONLY | DIRECT)
+            self._file = open_raw(path, os.O_RDONLY | DIRECT)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            self._file, self.direct = os.open(path, os.O_RDONLY), False
+            self._file, self.direct = open_raw(path, os.O_RDONLY), False
         self.size = os.fstat(self._file).st_size
         self.bytes_read, self._lock = 0, Lock()
 
@@ -135,19 +136,19 @@ class Bytes:
             have += got
         with self._lock:
             self.bytes_read += have
-        if not self.direct and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._file, first, have, os.POSIX_FADV_DONTNEED)
+        if not self.direct:
+            forget_cached(self._file, first, have)
         return memory, place + at - first
 
     def _some(self, view: memoryview, at: int) -> int:
         try:
-            return os.preadv(self._file, [view], at)
+            return read_into(self._file, view, at)
         except OSError as error:
             if error.errno != errno.EINVAL or not self.direct:
                 raise
         os.close(self._file)  # this file system has no reads past the cache
-        self._file, self.direct = os.open(self.path, os.O_RDONLY), False
-        return os.preadv(self._file, [view], at)
+        self._file, self.direct = open_raw(self.path, os.O_RDONLY), False
+        return read_into(self._file, view, at)
 
 
 def ahead(

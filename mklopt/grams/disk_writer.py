@@ -11,7 +11,6 @@ first, the middle and the last row that are kept.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import tempfile
@@ -21,6 +20,16 @@ from typing import IO, Any
 import numpy as np
 
 from ..util.checks import check_path
+from ..util.files import (
+    forget_cached,
+    lock,
+    open_raw,
+    read_at,
+    read_into,
+    sync_content,
+    sync_folder,
+    write_at,
+)
 from .disk_format import (
     BATCH_BYTES,
     TAIL,
@@ -102,34 +111,30 @@ def write_kernels(path: Path, kernels: Parts | Matrices, dtype: np.dtype) -> Non
     target = os.path.abspath(path)
     folder, partial = os.path.dirname(target), f"{target}.part"
     os.makedirs(folder, exist_ok=True)
-    handle = os.open(partial, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = open_raw(partial, os.O_RDWR | os.O_CREAT)
     try:
         _lock(handle, path)
         with tempfile.TemporaryFile(dir=folder) as diagonals:
             _Writing(handle, diagonals, dtype).run(kernels)
+        if os.name == "nt":  # Windows renames and removes no open file
+            os.close(handle)
+            handle = -1
         os.replace(partial, target)
-        _sync_folder(folder)
+        sync_folder(folder)
     except ValueError:  # these are no kernels: there is nothing to go on with
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(partial)
         raise
     finally:
-        os.close(handle)
+        if handle >= 0:
+            os.close(handle)
 
 
 def _lock(handle: int, path: Path) -> None:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except OSError:
         raise RuntimeError(f"{path} is being written by another process") from None
-
-
-def _sync_folder(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class _Writing:
@@ -174,18 +179,18 @@ class _Writing:
         whole = True
         while whole:
             end = self.table.end
-            count = os.preadv(self.handle, [rows.data.cast("B")], end)
+            count = read_into(self.handle, rows.data.cast("B"), end)
             count //= self.table.stride
             broken = first_broken(rows[:count], self.number + np.arange(count))
             good = rows[: count if broken is None else broken]
             self._note(good)
             self.there += _tails(good)
-            _forget_cached(self.handle, end, good.nbytes)
+            forget_cached(self.handle, end, good.nbytes)
             whole = len(good) == len(rows)
 
     def _samples_there(self) -> int:
         """n of the file that was begun; 0 if there is none, or of another type."""
-        start = os.pread(self.handle, 128, 0)
+        start = read_at(self.handle, 128, 0)
         found = re.search(rb"\(0, (\d{1,18})\)", start)
         n = samples_of(int(found[1]) - tail(self.dtype)) if found else 0
         width = n * (n + 1) // 2 + tail(self.dtype)
@@ -256,27 +261,22 @@ class _Writing:
         os.ftruncate(self.handle, end)
         self._write(0, header((M, table.width), self.dtype))
         os.fsync(self.handle)
-        _forget_cached(self.handle, 0, end)
+        forget_cached(self.handle, 0, end)
 
     def _write(self, at: int, given: bytes | memoryview) -> int:
         """Write bytes; returns the first byte after them."""
         left = memoryview(given).cast("B")
         begin = at
         while len(left):
-            done = os.pwrite(self.handle, left, at)
+            done = write_at(self.handle, left, at)
             at, left = at + done, left[done:]
         self.unsynced += at - begin
         if self.unsynced > SYNC_BYTES:
-            os.fdatasync(self.handle)
-            _forget_cached(self.handle, 0, at)
+            sync_content(self.handle)
+            forget_cached(self.handle, 0, at)
             self.unsynced = 0
         return at
 
 
 def _tails(rows: Array) -> list[bytes]:
     return [end.tobytes() for end in rows.view(np.uint8)[:, -TAIL:]]
-
-
-def _forget_cached(handle: int, at: int, size: int) -> None:
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(handle, at, size, os.POSIX_FADV_DONTNEED)

@@ -49,7 +49,7 @@ from ..reference.c_zero import C_zero
 from ..solvers import that_can
 from ..util.checks import short
 from ..util.files import write_whole
-from ..util.html import bold, facts
+from ..util.tables import bold, facts
 from .closed_forms import CHECKS, FormulationReport, check_closed_forms
 from .inspection_page import page
 from .support import limits, support

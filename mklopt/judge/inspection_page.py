@@ -7,7 +7,8 @@ import io
 from html import escape
 from typing import TYPE_CHECKING
 
-from ..util.html import facts
+from ..util.extras import available
+from ..util.tables import facts
 
 if TYPE_CHECKING:
     from .inspection import Inspection
@@ -36,7 +37,8 @@ def page(found: Inspection) -> str:
 
 def _picture(found: Inspection) -> str:
     """The unit ball, where it can be drawn."""
-    if not found.increasing or found.M not in (2, 3):
+    drawable = found.increasing and available("matplotlib")
+    if not drawable or found.M not in (2, 3):
         return ""
     import matplotlib.pyplot as plt
 

@@ -27,7 +27,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -56,12 +56,14 @@ RENAMED = {  # names of version 0.1, for one release
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    said = f"mklopt.rates.{name} is now {RENAMED[name]}; the old name goes with the "
-    warnings.warn(f"{said}next release", DeprecationWarning, stacklevel=2)
-    return globals()[RENAMED[name]]
+if not TYPE_CHECKING:  # to type checkers, names that are not here are errors
+
+    def __getattr__(name: str) -> Any:
+        if name not in RENAMED:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        said = f"mklopt.rates.{name} is now {RENAMED[name]}; the old name goes with "
+        warnings.warn(f"{said}the next release", DeprecationWarning, stacklevel=2)
+        return globals()[RENAMED[name]]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..util import extras
 from ..util.checks import check_whole
 
 
@@ -81,13 +82,12 @@ def worst_case(method: str, t: int) -> WorstCase:
     if method not in METHODS:
         raise ValueError(f"method = {method!r}; choose one of {', '.join(METHODS)}")
     check_whole(t, "t, the number of steps,", 1)
-    try:
-        with warnings.catch_warnings():  # of its own docstrings
-            warnings.simplefilter("ignore")
-            import PEPit.functions
-            import PEPit.primitive_steps
-    except ImportError:
-        raise NotTestable("PEPit is not installed: pip install mklopt[pepit]") from None
+    if said := extras.missing("PEPit"):
+        raise NotTestable(said)
+    with warnings.catch_warnings():  # of its own docstrings
+        warnings.simplefilter("ignore")
+        import PEPit.functions
+        import PEPit.primitive_steps
     problem = PEPit.PEP()
     run, bound = METHODS[method]
     run(PEPit, problem, t)

@@ -6,7 +6,7 @@ grams, test = fitted.grams(), fitted.cross(X_test)  # a stack, and (M, n_test, n
 grams = fitted.lazy(cache="500MB")                  # computed on demand
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..util.moved import old_name
 from .alignments import alignment, target_alignment
@@ -58,5 +58,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    return old_name(__name__, name)
+if not TYPE_CHECKING:  # to type checkers, names that are not here are errors
+
+    def __getattr__(name: str) -> Any:
+        return old_name(__name__, name)

@@ -16,7 +16,9 @@ from __future__ import annotations
 import math
 import time
 from types import TracebackType
+from typing import Any
 
+from ..util.extras import available
 from ..util.messages import say
 from .clock import in_words
 from .trace import Trace
@@ -54,17 +56,10 @@ class Shown(Silent):
     """A bar from the first gap down to tol, on a logarithmic scale."""
 
     def __init__(self, name: str, tol: float):
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn
-
-        name_column = TextColumn("{task.description}", markup=False)
-        columns = (name_column, BarColumn(12), TextColumn("{task.fields[note]}"))
-        self.bar = Progress(
-            *columns, console=Console(stderr=True), transient=True, refresh_per_second=8
-        )
-        self.task = self.bar.add_task(name, total=1.0, note="…")
+        self.bar: Any = _bar() if available("rich") else None
+        self.task = self.bar and self.bar.add_task(name, total=1.0, note="…")
         self.name, self.tol, self.first = name, max(tol, 1e-16), 0.0
-        self.terminal = self.bar.console.is_terminal
+        self.terminal = self.bar is not None and self.bar.console.is_terminal
         self.note, self.new, self.left = "no iterate yet", True, math.inf
         self.now = self.printed = self.noted = time.monotonic()
         self.begun, self.at = self.now, math.inf  # of the present sweep
@@ -143,6 +138,17 @@ def _now() -> float:
 
 def _clock(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else in_words(seconds)
+
+
+def _bar() -> Any:
+    """An empty bar of rich, on the stream of errors."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    name_column = TextColumn("{task.description}", markup=False)
+    columns = (name_column, BarColumn(12), TextColumn("{task.fields[note]}"))
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, refresh_per_second=8)
 
 
 def progress(verbose: bool, name: str, tol: float) -> Silent:

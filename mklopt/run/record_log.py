@@ -10,7 +10,6 @@ is locked, and the lock ends with the process.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..util.checks import check_path
+from ..util.files import lock, open_raw, read_at, read_into, write_at
 
 Array = np.ndarray
 MAGIC = b"mklopt checkpoint 1\n"
@@ -59,10 +59,10 @@ class RecordLog:
     def __init__(self, path: str | os.PathLike[str]):
         check_path(path)
         self.path, self.found = os.fspath(path), dict[bytes, Record]()
-        self.file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self.file = open_raw(path, os.O_RDWR | os.O_CREAT)
         self.end, self.synced, self.written = 0, time.monotonic(), set[bytes]()
         try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self.file)
         except OSError:
             self.close()
             raise ValueError(f"{self.path} is in use by another run") from None
@@ -72,7 +72,7 @@ class RecordLog:
         text = json.dumps(header, sort_keys=True).encode()
         wanted = MAGIC + LENGTH.pack(len(text)) + text + _checksum(text)
         size = os.fstat(self.file).st_size
-        if size < len(wanted) and os.pread(self.file, size, 0) == wanted[:size]:
+        if size < len(wanted) and read_at(self.file, size, 0) == wanted[:size]:
             self._write(wanted)  # new, or cut inside its header
             return header
         given = self._header()
@@ -82,12 +82,12 @@ class RecordLog:
 
     def _header(self) -> dict[str, Any]:
         start = len(MAGIC) + LENGTH.size
-        head = os.pread(self.file, start, 0)
+        head = read_at(self.file, start, 0)
         size = LENGTH.unpack(head[-LENGTH.size :])[0] if len(head) == start else -1
         if head[: len(MAGIC)] != MAGIC or not 0 <= size <= MAX_HEADER:
             raise ValueError(f"{self.path} is not a checkpoint; give another path")
-        text = os.pread(self.file, size, start)
-        if os.pread(self.file, CHECKSUM, start + size) != _checksum(text):
+        text = read_at(self.file, size, start)
+        if read_at(self.file, CHECKSUM, start + size) != _checksum(text):
             raise ValueError(
                 f"{self.path} was changed; delete it, or give another path"
             )
@@ -98,7 +98,7 @@ class RecordLog:
         """Find all records up to the first one that is not whole."""
         size = os.fstat(self.file).st_size
         while self.end + HEAD.size + CHECKSUM <= size:
-            head = os.pread(self.file, HEAD.size, self.end)
+            head = read_at(self.file, HEAD.size, self.end)
             key, *rest = HEAD.unpack(head)
             count = _count(rest[2:])
             length = HEAD.size + 8 * count + CHECKSUM
@@ -107,7 +107,7 @@ class RecordLog:
             h = hashlib.blake2b(head, digest_size=CHECKSUM)
             h.update(self._numbers(self.end, count).view(np.uint8).data)
             place = self.end + length - CHECKSUM
-            if os.pread(self.file, CHECKSUM, place) != h.digest():
+            if read_at(self.file, CHECKSUM, place) != h.digest():
                 return
             self.found[key] = Record(self.end, (rest[0], rest[1]))
             self.end += length
@@ -116,7 +116,7 @@ class RecordLog:
         out = np.empty(count)
         view, done = out.view(np.uint8), 0
         while done < len(view):
-            got = os.preadv(self.file, [view[done:].data], place + HEAD.size + done)
+            got = read_into(self.file, view[done:].data, place + HEAD.size + done)
             if got == 0:
                 raise ValueError(f"{self.path} became shorter while it was read")
             done += got
@@ -126,7 +126,7 @@ class RecordLog:
         """The array of a record that was found."""
         place = self.found[key].place
         _, _, _, dimensions, *lengths = HEAD.unpack(
-            os.pread(self.file, HEAD.size, place)
+            read_at(self.file, HEAD.size, place)
         )
         shape = tuple(lengths[:dimensions])
         return self._numbers(place, math.prod(shape)).reshape(shape)
@@ -148,7 +148,7 @@ class RecordLog:
         for part in parts:
             view = memoryview(part)
             while len(view):
-                count = os.pwrite(self.file, view, place)
+                count = write_at(self.file, view, place)
                 place, view = place + count, view[count:]
         self.end = place
         if time.monotonic() > self.synced + SYNC_SECONDS:

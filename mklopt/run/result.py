@@ -15,7 +15,7 @@ from ..certificates.portable import save_certificate
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive
 from ..util.arrays import real_array
-from ..util.html import facts
+from ..util.tables import facts
 from .point import meets, weights_near
 from .trace import Trace, read_columns
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..util.archives import read_archive, write_archive
+from ..util.extras import need
 
 Array = np.ndarray
 COLUMNS = {
@@ -91,6 +92,7 @@ class Trace:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per iterate."""
+        need("pandas")
         import pandas as pd
 
         return pd.DataFrame(self.arrays())

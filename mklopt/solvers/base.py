@@ -22,6 +22,7 @@ from ..certificates.certificate import Certificate, certify
 from ..formulations.base import TRAITS
 from ..grams.stack import GramStack
 from ..problem import Problem
+from ..util import extras
 
 Array = np.ndarray
 
@@ -120,6 +121,8 @@ class Solver:
         "blocks" (M, n) arrays, "squares" (M, M) arrays, "full" all kernels in full
         storage, "matrix" Σθ_mK_m even where kernels are read by rows; or several of
         them, with commas. Problems that are too large for it are refused (`KEEPS`).
+    uses : str
+        A package that it needs beside those of a plain `pip install mklopt`.
     """
 
     name: str
@@ -132,6 +135,7 @@ class Solver:
     guarantee: str = ""
     about: str = ""
     keeps: str = ""
+    uses: str = ""
 
     def why_not(self, problem: Problem) -> str:
         """Why it cannot solve a problem.
@@ -158,6 +162,8 @@ class Solver:
             return f"it has no step for the {problem.loss.name} loss"
         if problem.bias not in self.bias:
             return "it needs bias=True" if True in self.bias else "it needs bias=False"
+        if self.uses and (said := extras.missing(self.uses)):
+            return said
         return self._too_large(problem)
 
     def _too_large(self, problem: Problem) -> str:
@@ -215,6 +221,7 @@ def solver(
     guarantee: str = "",
     about: str = "",
     keeps: str = "",
+    uses: str = "",
 ) -> Callable[[Callable[..., Steps]], Solver]:
     """Make a solver of a generator function, and register it by name.
 
@@ -241,6 +248,8 @@ def solver(
         "blocks" if it holds (M, n) arrays, "squares" (M, M) arrays, "full" all kernels
         in full storage, "matrix" Σθ_mK_m: it refuses problems that are too large for
         it.
+    uses : str
+        A package that it needs beside those of a plain `pip install mklopt`.
 
     Returns
     -------
@@ -258,7 +267,7 @@ def solver(
         text = about or sys.modules[steps.__module__].__doc__ or ""
         words = (reference, guarantee, text.strip().split("\n")[0])
         takes = (frozenset(needs), frozenset(losses), frozenset(bias))
-        REGISTRY[name] = Solver(name, steps, *takes, accuracy, *words, keeps)
+        REGISTRY[name] = Solver(name, steps, *takes, accuracy, *words, keeps, uses)
         return REGISTRY[name]
 
     return register

@@ -34,6 +34,7 @@ NUMBERS_AT_ONCE, FEWEST_MOVES = 20_000_000, 20
     needs={"ball"},
     keeps="full",
     reference="kloft2011",
+    uses="highspy",
     guarantee="limit points are optimal for p > 1",
 )
 def interleaved(problem: Problem, *, start: object = None) -> Steps:

@@ -27,6 +27,7 @@ from .steps.cutting_planes import Cuts
     losses={"machine"},
     accuracy=1e-4,
     reference="kloft2011",
+    uses="highspy",
     guarantee="finite convergence to any accuracy",
 )
 def silp(problem: Problem, *, start: object = None) -> Steps:

@@ -11,7 +11,6 @@ the result does not depend on interruptions. A file of another sweep is refused.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ import numpy as np
 from ..kernels.entries import Entries, Products
 from ..run.pace import Pace, in_words
 from ..util.checks import check_path
+from ..util.files import lock
 
 Array = np.ndarray
 BAND_WORK = 4e8  # entries of a band, over all features sets: a few seconds
@@ -135,7 +135,7 @@ class Sweep:
 
 def _lock(file: IO, path: str | os.PathLike) -> None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(file.fileno())
     except OSError:
         raise ValueError(f"{path} is in use by another process; wait for it") from None
 

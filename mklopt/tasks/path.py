@@ -19,6 +19,7 @@ from ..run.loop import solve
 from ..run.result import Result
 from ..util.arrays import Array, real_array
 from ..util.checks import check_function, check_whole, real_number, short
+from ..util.extras import need
 from ..util.tables import html, plain_table
 
 
@@ -68,6 +69,7 @@ class Path:
             One row per point: C, status, lower, upper, gap, active (the kernels in
             use), seconds, passes.
         """
+        need("pandas")
         import pandas as pd
 
         rows = [

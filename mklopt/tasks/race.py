@@ -38,6 +38,7 @@ from ..run.result import Result
 from ..run.trace import COLUMNS
 from ..solvers import Solver, Unsupported
 from ..util.checks import check_flag, check_list, check_whole
+from ..util.extras import need
 from ..util.tables import as_text, html, plain_table
 from .race_figure import figure
 from .race_files import save
@@ -185,6 +186,7 @@ class Race:
         pandas.DataFrame
             One row per certified iterate of each run.
         """
+        need("pandas")
         import pandas as pd
 
         parts = []

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..run.trace import COLUMNS
 from ..util.checks import short
+from ..util.extras import need
 
 Array = np.ndarray
 WHO = ("problem", "solver", "seed", "repeat")
@@ -34,6 +35,7 @@ class Curve(NamedTuple):
 
 def read_traces(given: Any) -> Any:
     """The table of traces, from a DataFrame or from a CSV file of one."""
+    need("pandas")
     import pandas as pd
 
     if isinstance(given, str | os.PathLike):
@@ -41,7 +43,7 @@ def read_traces(given: Any) -> Any:
         absent = {c: ["", "nan"] for c in (*WHO, *COLUMNS, "width") if c not in names}
         as_text = dict.fromkeys(names, str)
         how: Any = {"keep_default_na": False, "na_values": absent, "dtype": as_text}
-        given = pd.read_csv(given, **how)
+        given = pd.read_csv(given, float_precision="round_trip", **how)
     if not isinstance(given, pd.DataFrame):
         raise ValueError(
             f"traces = {short(given)}; give a race, its to_frame(), or CSV"

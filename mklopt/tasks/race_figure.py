@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..util.checks import check_choice, check_list, check_positive, short, unknown
+from ..util.extras import need
 from ..util.paper_sizes import venue_of
 from ..util.style import (
     done,
@@ -118,6 +119,7 @@ def solver_looks(
     They depend on the place of a solver in the race, and not on the order of the
     legend: a solver looks the same in every figure of a race.
     """
+    need("matplotlib")
     from matplotlib.colors import is_color_like
 
     known = names_in(rows, "solver")
@@ -234,6 +236,7 @@ def paper_axes(
     ax: Any, shape: tuple[int, int], width: float, height: float | None, y: str = "gap"
 ) -> tuple[Any, Array]:
     """A figure with a grid of panels, or the axes that were given and their figure."""
+    need("matplotlib")
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..util.extras import need
 from ..util.tables import as_text, html, latex, plain_table
 from .race_curves import names_in, read_traces, runs_of, times_to
 from .race_figure import AXES, solver_looks
@@ -58,6 +59,7 @@ class Summary:
             One row per problem and solver: mean, std, median, runs, reached (how many
             runs reached the tolerance) and gap (the largest one at the end).
         """
+        need("pandas")
         import pandas as pd
 
         rows = []

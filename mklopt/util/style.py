@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from .checks import check_path, short
+from .extras import need
 
 FOLDER = Path(os.environ.get("MKLOPT_FIGURES", "figures-out"))
 STYLE = Path(__file__).with_name("mklopt.mplstyle")
@@ -32,6 +33,7 @@ def style(*more: Any) -> Iterator[None]:
 
     more: styles of matplotlib on top of it, as names, files or dicts; None is none.
     """
+    need("matplotlib")
     import matplotlib
 
     matplotlib.use("Agg")
@@ -245,6 +247,7 @@ def done(figure: Any, path: str | os.PathLike | None = None, *more: Any) -> Any:
     The ending of the path is the kind of file; without one it is PNG and PDF.
     more: styles on top of ours, as in `style`
     """
+    need("matplotlib")
     import matplotlib.pyplot as plt
 
     if path is not None:

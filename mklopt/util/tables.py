@@ -3,17 +3,20 @@
 A cell is text, or a rich Text in bold, which is bold everywhere.
 """
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
-from .html import bold, html_table
+from .extras import need
 from .latex import escaped
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+CELL = "text-align: {side}; padding: 0.1em 0.8em; vertical-align: top"
 
 
 def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
@@ -21,6 +24,10 @@ def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Tab
 
     Where it is too wide, words go on in the next line: nothing is cut.
     """
+    need("rich")
+    from rich.box import SIMPLE
+    from rich.table import Table
+
     found = Table(title=title or None, title_justify="left", box=SIMPLE, pad_edge=False)
     for name in words:
         found.add_column(name, overflow="fold")
@@ -31,11 +38,16 @@ def plain_table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Tab
 
 def headless_table(title: str) -> Table:
     """An empty table without a head or lines, whose cells may wrap."""
+    need("rich")
+    from rich.table import Table
+
     return Table(title=title, title_justify="left", show_header=False, box=None)
 
 
 def as_text(table: Table, width: int) -> str:
     """A table as lines of plain text, of at most this width."""
+    from rich.console import Console
+
     console = Console(width=width, color_system=None)
     with console.capture() as shown:
         console.print(table)
@@ -79,6 +91,40 @@ def html(table: Table, *remarks: str) -> str:
     sides = ["right" if c.justify == "right" else "left" for c in table.columns]
     head, *rows = zip(*_columns(table, escape, bold), strict=True)
     return html_table(rows, sides, head if table.show_header else (), remarks)
+
+
+def bold(text: str) -> str:
+    """Text that is escaped already, in bold."""
+    return f"<b>{text}</b>"
+
+
+def html_table(
+    rows: Iterable[Sequence[str]],
+    sides: Sequence[str],
+    head: Sequence[str] = (),
+    remarks: Iterable[str] = (),
+) -> str:
+    """A table of cells that are escaped already, with a paragraph for each remark.
+
+    sides: "left" or "right", for each column. Without rows there is no table.
+    """
+
+    def line(kind: str, row: Sequence[str]) -> str:
+        styles = [CELL.format(side=side) for side in sides]
+        cells = [f'<{kind} style="{s}">{c}</{kind}>' for s, c in zip(styles, row)]
+        return f"<tr>{''.join(cells)}</tr>"
+
+    said = [f"<p>{escape(remark)}</p>" for remark in remarks]
+    body = [line("td", row) for row in rows]
+    first = [line("th", head)] if head else []
+    table = ["<table>", *first, *body, "</table>"] if body else []
+    return "\n".join([*table, *said])
+
+
+def facts(known: dict[str, str], *remarks: str) -> str:
+    """Names and values, one pair per line."""
+    rows = [(bold(escape(name)), escape(value)) for name, value in known.items()]
+    return html_table(rows, ("left", "left"), remarks=remarks)
 
 
 def _columns(

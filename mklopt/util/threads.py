@@ -109,7 +109,8 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(os.cpu_count() or 1, 1) * 4, "mklopt")
 
 
-os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has no threads
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork has no threads
 
 
 def spread(

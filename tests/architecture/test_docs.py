@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import mklopt
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -117,11 +120,39 @@ def test_the_layout_in_the_readme_is_the_tree():
     assert not [folder for folder in drawn if not (ROOT / folder).is_dir()]
 
 
-def test_the_version_is_the_same_in_both_places():
-    import mklopt
+def test_the_version_is_stated_once_and_copied_right():
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    assert project["dynamic"] == ["version"] and "version" not in project
+    assert f"\nversion: {mklopt.__version__}\n" in read("CITATION.cff")
+    assert f'version = "{mklopt.__version__}"' in read("recipe/meta.yaml")
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == mklopt.__version__
+
+def test_the_readme_works_where_nothing_else_is_shown():
+    """On an index of packages there are no other files to link to."""
+    links = re.findall(r"\]\(([^)\s]+)\)", read("README.md"))
+    assert all(link.startswith(("https://", "#")) for link in links)
+
+
+def test_the_page_on_versions_names_the_bounds_of_pyproject():
+    text = read("docs/versions.md")
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"]
+    for extra in set(extras) - {"bench"}:
+        assert f"| `{extra}` |" in text, extra
+    stated = "\n".join([*project["dependencies"], *chain(*extras.values())])
+    rows = (("cvxpy", "CVXPY | "), ("pandas", "pandas | "), ("numpy", "SciPy | "))
+    for name, row in rows:
+        (bound,) = re.findall(rf"^{name}>=([\d.]+)$", stated, re.MULTILINE)
+        assert f"| {row}{bound}" in text or f", {row}{bound}" in text, name
+
+
+def test_the_recipe_has_the_bounds_of_pyproject():
+    recipe = read("recipe/meta.yaml")
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    cli = project["optional-dependencies"]["cli"]
+    for line in (*project["dependencies"], *cli):
+        name, bound = line.split(">=")
+        assert re.search(rf"- {name}(-base)? >={bound}\n", recipe), line
 
 
 def test_the_changelog_has_sections_that_are_known():

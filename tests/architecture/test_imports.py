@@ -49,7 +49,16 @@ RANK = {
 
 # Imports inside functions: packages that are slow to load and not always needed, …
 SLOW = {
-    *("clarabel", "cvxpy", "matplotlib", "pandas", "rich", "sklearn", "sympy"),
+    *(
+        "clarabel",
+        "cvxpy",
+        "matplotlib",
+        "highspy",
+        "pandas",
+        "rich",
+        "sklearn",
+        "sympy",
+    ),
     *(
         "PEPit",
         "cloudpickle",
@@ -60,6 +69,7 @@ SLOW = {
 }
 # … and modules of our own, with the reason.
 LATE = {
+    "__main__": "what a command needs may not be installed",
     "cli": "a command loads what it needs when it runs",
     "judge.exam.pytest_plugin": "pytest loads it at every start",
     "kernels.fitted": "kernels.streaming is made of fitted kernels",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, solve
 from mklopt.formulations import GroupLasso, LpNorm
 from mklopt.solvers import solvers, that_can
+from tests.stopwatch import stopwatch
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(40, 4))
@@ -59,9 +58,9 @@ def pairs():
 @pytest.mark.parametrize("problem, solver", list(pairs()))
 def test_a_right_answer_in_time(problem, solver):
     tol = max(1e-6, solvers()[solver].promise(problem))
-    begun = time.perf_counter()
+    seconds = stopwatch()
     result = solve(problem, solver, tol=tol, time_limit=1.0)
-    assert time.perf_counter() - begun < 2.0
+    assert seconds() < 2.0
     assert result.relative_gap >= 0
     assert result.certificate.lower <= result.certificate.upper
     if result.status == "time_limit":  # a busy machine: it may go on, but must arrive

@@ -26,6 +26,7 @@ import numpy as np
 from ...certificates.certificate import Certificate
 from ...problem import Problem
 from ...tasks.certify import certify
+from ...util.extras import need
 from ...util.tables import as_text, plain_table
 from ...util.tables import html as as_html
 from .answer import Answer, Candidate
@@ -150,6 +151,7 @@ class Diagnosis:
         pandas.DataFrame
             One row per cause: kind, words, gap, explains, whole.
         """
+        need("pandas")
         import pandas as pd
 
         columns = ["kind", "words", "gap", "explains", "whole"]

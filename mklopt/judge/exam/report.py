@@ -16,6 +16,7 @@ from typing import Any
 
 from ...formulations import formulations, losses_by_name
 from ...problem import Problem
+from ...util.extras import need
 from ...util.tables import html as as_html
 from ...util.tables import mark, plain_table
 from .pattern import pattern
@@ -146,6 +147,7 @@ class SolverReport:
         return f"SolverReport({self.solver}: {self._count()} certified{kind})"
 
     def __str__(self) -> str:
+        need("rich")
         from rich.console import Console
 
         text = io.StringIO()
@@ -193,6 +195,7 @@ class SolverReport:
         pandas.DataFrame
             One row per problem.
         """
+        need("pandas")
         import pandas as pd
 
         return pd.DataFrame([row.values() for row in self.rows])

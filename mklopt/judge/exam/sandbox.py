@@ -5,31 +5,23 @@ is bytes (answer.py), with a time limit on the clock of the judge. A child that 
 answer in time is killed with all processes it started, and replaced for the next
 question.
 
-The child is forked from a thread, so that nothing but trial.py is on its stack, and it
-finds neither the exam nor pytest in its arguments, environment and list of modules.
+The child (child.py) finds neither the exam nor pytest in its arguments, environment and
+list of modules.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
 import struct
-import sys
-import threading
 import time
-import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
-from pathlib import Path
+from socket import socket
 from typing import Any
 
 from ...problem import Problem
-from . import trial
 from .answer import MAX_BYTES, Answer, unpack
+from .child import Forked, Spawned, started
 
 START_UP = 60.0  # seconds more for the first answer: imports, and code to be compiled
 Pair = tuple[Problem, float]  # what is asked: the problem, and the gap to reach
@@ -51,13 +43,8 @@ class Trials:
     """
 
     def __init__(self, solver: Any, pairs: Sequence[Pair], limit: float):
-        if not hasattr(os, "fork"):
-            raise ValueError(
-                "solvers are judged in a process of their own, which this system "
-                "cannot fork; use Linux or macOS"
-            )
         self.solver, self.pairs, self.limit = solver, pairs, limit
-        self.pid = 0
+        self.child: Forked | Spawned | None = None
 
     def __enter__(self) -> Trials:
         return self
@@ -81,10 +68,10 @@ class Trials:
 
         A new process has more time: it imports and compiles. Then it is asked again.
         """
-        if self.pid:
+        if self.child is not None:
             return self._timed(which, patience(self.limit))
         first = self._timed(which, patience(self.limit) + START_UP)
-        if not self.pid or first.seconds <= patience(self.limit):
+        if self.child is None or first.seconds <= patience(self.limit):
             return first
         return self._timed(which, patience(self.limit))
 
@@ -102,82 +89,43 @@ class Trials:
         return replace(answer, seconds=time.perf_counter() - begun)
 
     def _ask(self, which: int, allowed: float) -> bytes:
-        if not self.pid:
-            self._begin()
-        deadline = time.monotonic() + allowed
         try:
-            self.line.sendall(b"%d\n" % which)
-            (size,) = struct.unpack("<Q", self._read(8, deadline))
+            if self.child is None:
+                self.child = started(self.solver, self.pairs, self.limit)
+            line, deadline = self.child.line, time.monotonic() + allowed
+            line.sendall(b"%d\n" % which)
+            (size,) = struct.unpack("<Q", _read(line, 8, deadline))
             if size > MAX_BYTES:
                 raise Silent("bad answer", f"an answer of {size} bytes")
-            return self._read(size, deadline)
+            return _read(line, size, deadline)
         except TimeoutError:
             words = f"no answer within {allowed:.3g} s: its process was ended"
             raise Silent("hangs", words) from None
         except OSError:
             raise Silent("died", self._epitaph()) from None
 
-    def _read(self, size: int, deadline: float) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            self.line.settimeout(max(deadline - time.monotonic(), 1e-3))
-            part = self.line.recv(min(size - len(parts), 1 << 20))
-            if not part:
-                raise ConnectionError
-            parts += part
-        return bytes(parts)
-
     def _epitaph(self) -> str:
         """How the process ended, once it has."""
-        for _ in range(100):
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._kill_group()
-                self.pid = 0
-                code = os.waitstatus_to_exitcode(status)
+        for _ in range(100 if self.child else 0):
+            code = self.child.exit_code() if self.child else None
+            if code is not None:
                 return f"its process ended with exit code {code}"
             time.sleep(0.01)
         return "its process closed the line to the judge"
 
-    def _begin(self) -> None:
-        self.line, other = socket.socketpair()
-        self.pid = _forked(other, self.line, self.solver, self.pairs, self.limit)
-        other.close()
-
     def end(self) -> None:
         """Kill the other process, and all that it started."""
-        if self.pid:
-            self._kill_group()
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-            self.pid = 0
-        if hasattr(self, "line"):
-            self.line.close()
-
-    def _kill_group(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        if self.child is not None:
+            self.child.kill()
+            self.child = None
 
 
-@cache
-def _neutral() -> dict[str, Any]:
-    """What trial.py defines, under names of files and modules that tell nothing."""
-    space: dict[str, Any] = {"__name__": "__main__"}
-    source = Path(trial.__file__).read_text("utf-8")
-    exec(compile(source, "<string>", "exec"), space)
-    return space
-
-
-def _forked(*work: Any) -> int:
-    """The number of a new process that does this work, with an empty stack."""
-    pids: list[int] = []
-    target = partial(_neutral()["fork"], pids, *work)
-    sys.stdout.flush()
-    with warnings.catch_warnings():
-        # Threads of numerical libraries survive a fork: they are idle here.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        thread = threading.Thread(target=target)
-        thread.start()
-        thread.join()
-    return pids[0]
+def _read(line: socket, size: int, deadline: float) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        line.settimeout(max(deadline - time.monotonic(), 1e-3))
+        part = line.recv(min(size - len(parts), 1 << 20))
+        if not part:
+            raise ConnectionError
+        parts += part
+    return bytes(parts)

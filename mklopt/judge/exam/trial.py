@@ -40,11 +40,7 @@ from mklopt.run.own_solver import (
     point_of,
 )
 from mklopt.solvers import Iterate, Solver
-
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+from mklopt.util.extras import if_there
 
 Array = np.ndarray
 INPUTS = ("y", "C", "the kernels", "the loss, Ω or the bias")
@@ -237,16 +233,21 @@ def fork(pids: list[int], line: Any, of_judge: Any, *work: Any) -> None:
     with suppress(BaseException):
         of_judge.close()
         os.setsid()  # so that it can be killed with all that it starts
-        with open(os.devnull) as nothing:
-            os.dup2(nothing.fileno(), 0)
-        os.dup2(2, 1)  # what a solver prints does not belong into a report
-        sys.stdout = sys.stderr
-        limit_memory()
-        hide()
-        solver, questions, limit = work
-        lines = line.makefile("rb")
-        serve(solver, questions, limit, lines.readline, partial(send_whole, line))
+        begin(line, *work)
     os._exit(1)
+
+
+def begin(line: Any, solver: Any, questions: Any, limit: float) -> None:
+    """Serve on this line, in a process that is there for nothing else."""
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)  # what a solver prints does not belong into a report
+    sys.stdout = sys.stderr
+    line.settimeout(None)
+    limit_memory()
+    hide()
+    lines = line.makefile("rb")
+    serve(solver, questions, limit, lines.readline, partial(send_whole, line))
 
 
 def send_whole(line: Any, message: bytes) -> None:
@@ -257,8 +258,10 @@ def send_whole(line: Any, message: bytes) -> None:
 
 def limit_memory() -> None:
     """From here on a process may take MAX_MEMORY more than it has."""
+    resource = if_there("resource")  # Windows has none
     if resource is not None:
-        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        used *= 1 if sys.platform == "darwin" else 1024  # bytes there, else kilobytes
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_DATA, (used + MAX_MEMORY,) * 2)
 

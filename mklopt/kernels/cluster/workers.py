@@ -28,18 +28,17 @@ from typing import Any
 import numpy as np
 
 from ...grams.partition import Node, share_out
+from ...util.extras import MissingExtra, missing
 from .blocks import Blocks, Missing
 from .traffic import Moved, Traffic, nbytes
 
-try:
-    from dask import config
-    from distributed import Client, Future, KilledWorker, get_worker
-    from distributed.client import ClosedClientError
-    from distributed.diagnostics.plugin import WorkerPlugin
-except ImportError as error:
-    raise ImportError(
-        "ClusterStack needs Dask; install it with: pip install 'mklopt[cluster]'"
-    ) from error
+if said := missing("dask", "distributed"):
+    raise MissingExtra(said)
+
+from dask import config
+from distributed import Client, Future, KilledWorker, get_worker
+from distributed.client import ClosedClientError
+from distributed.diagnostics.plugin import WorkerPlugin
 
 Array = np.ndarray
 Owners = dict[int, tuple[str, int]]  # of each block: the address of a worker, a thread

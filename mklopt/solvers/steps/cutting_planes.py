@@ -9,12 +9,11 @@ program solved again.
 Reference: Sonnenburg et al. (2006); Kloft et al. (2011), section 4.4.1.
 """
 
-import highspy
 import numpy as np
 
 from ...formulations.norms import Array, norm
+from ...util.extras import need
 
-INF = highspy.kHighsInf
 MAX_PROGRAMS = 8  # linear programs for one minimum, p > 1
 OUTSIDE = 1e-5  # ‖θ‖_p − 1 up to which θ counts as inside the ball
 
@@ -23,7 +22,10 @@ class Cuts:
     """min t over t and θ ≥ 0 in the ball, t above all cuts; HiGHS keeps its basis."""
 
     def __init__(self, M: int, p: float):
-        self.M, self.p, self.scale = M, p, 0.0
+        need("highspy")
+        import highspy
+
+        self.M, self.p, self.scale, self.inf = M, p, 0.0, highspy.kHighsInf
         self.alphas: list[Array] = []
         self.rows: list[int] = []  # the row of the cut of each α
         self.program = highspy.Highs()
@@ -33,7 +35,7 @@ class Cuts:
             self.program.setOptionValue(f"{side}_feasibility_tolerance", 1e-10)
         for _ in range(M):
             self.program.addVar(0.0, 1.0)
-        self.program.addVar(-INF, INF)
+        self.program.addVar(-self.inf, self.inf)
         self.program.changeColCost(M, 1.0)
         if p == 1:
             self._row(1.0, 1.0, np.append(np.ones(M), 0.0))
@@ -48,7 +50,7 @@ class Cuts:
         self.alphas.append(alpha.copy())
         self.rows.append(self.program.getNumRow())
         row = np.append(0.5 * v**2 / self.scale, 1.0)
-        self._row(linear / self.scale, INF, row)
+        self._row(linear / self.scale, self.inf, row)
 
     def minimum(self) -> Array:
         """The weights that minimize the largest cut."""
@@ -66,7 +68,7 @@ class Cuts:
             touch = point / size
             inside = np.maximum(touch, 0.01 * np.max(touch) / self.M)
             for near in (touch, inside / norm(inside, self.p)):
-                self._row(-INF, 1.0, np.append(near ** (self.p - 1), 0.0))
+                self._row(-self.inf, 1.0, np.append(near ** (self.p - 1), 0.0))
         return np.asarray(point / max(size, 1e-300))
 
     def mixture(self) -> Array:

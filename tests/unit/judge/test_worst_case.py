@@ -58,5 +58,5 @@ def test_users_reach_it_by_the_rates():
 def test_without_pepit_it_says_what_to_install(monkeypatch):
     for name in ("PEPit", "PEPit.functions", "PEPit.primitive_steps"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(NotTestable, match=r"pip install mklopt\[pepit\]"):
+    with pytest.raises(NotTestable, match=r"pip install \'mklopt\[pepit\]\'"):
         worst_case("proximal point", 1)

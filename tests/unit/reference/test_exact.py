@@ -28,6 +28,8 @@ def overlap(a, b) -> bool:
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
 def test_any_installed_solver_by_name(solver):
+    if solver not in cp.installed_solvers():
+        pytest.skip(f"{solver} has no wheels for this Python or system")
     problem = Problem(GRAMS, TARGETS["binary"], "hinge", GroupLasso())
     found = reference.solve(problem, solver=solver)
     assert found.solver == solver and found.seconds > 0

@@ -17,6 +17,7 @@ from mklopt.formulations import VSKL, Composite, GroupLasso, LpNorm
 from mklopt.solvers import Iterate, solver, solvers, that_can
 from mklopt.solvers.base import REGISTRY
 from tests.problems import subset_gaussians
+from tests.stopwatch import stopwatch
 
 K, Y = subset_gaussians(60, 6)
 GRAMS = GramStack(K)
@@ -222,9 +223,10 @@ def test_control_c_in_the_middle_of_a_sweep():
 def test_time_limits_are_kept(name):
     kernels, y = subset_gaussians(300, 20)
     p = suited(name, Problem(kernels, y, "hinge", LpNorm(4 / 3), C=100.0))
-    begun = time.perf_counter()
+    solve(p, name, tol=0.0, time_limit=0.1)  # compiles: that cannot be stopped
+    seconds = stopwatch()
     found = solve(p, name, tol=0.0, time_limit=0.5)
-    assert time.perf_counter() - begun < 1.5
+    assert seconds() < 1.5
     ended = ("time_limit", "stagnated", "finished", "failed", "rounding")
     assert found.status in ended  # rounding: a gap of 0 was reached in time
     assert found.relative_gap >= 0
@@ -351,9 +353,10 @@ def test_time_limits_are_kept_where_nothing_can_be_separated(name):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 15)), np.sign(rng.normal(size=600))
     p = suited(name, Problem(GramStack(linear(X)), y, "hinge", LpNorm(4 / 3), 1e6))
-    begun = time.perf_counter()
+    solve(p, name, time_limit=0.1)  # compiles
+    seconds = stopwatch()
     found = solve(p, name, time_limit=1.0)
-    assert time.perf_counter() - begun < 2.5  # two workers share the computer
+    assert seconds() < 2.5
     assert found.relative_gap >= 0
 
 

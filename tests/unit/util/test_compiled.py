@@ -151,7 +151,8 @@ def used(
 ) -> subprocess.CompletedProcess:
     """A module with compiled functions, imported in a new process."""
     folder.mkdir(exist_ok=True)
-    (folder / "some.py").write_text(MODULE)
+    if not (folder / "some.py").exists():  # numba 0.61 asks when it was written
+        (folder / "some.py").write_text(MODULE)
     env = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache"), **more}
     path = os.pathsep.join([str(folder), *sys.path])
     command = [sys.executable, "-c", code]

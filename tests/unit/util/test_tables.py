@@ -10,8 +10,11 @@ from rich.text import Text
 from mklopt.formulations import VSKL, GroupLasso, LpNorm
 from mklopt.util.tables import (
     as_text,
+    bold,
+    facts,
     headless_table,
     html,
+    html_table,
     latex,
     mark,
     markdown,
@@ -86,3 +89,17 @@ def test_parts_are_shown_with_short_parameters():
     assert shown(LpNorm(2.0), "lp") == "lp(p=2)"
     many = VSKL(((0, 1, 2), (3, 4, 5)), 2.0)
     assert shown(many) == "VSKL(groups=…, q=2)"
+
+
+def test_a_table_has_its_head_its_sides_and_its_remarks():
+    shown = html_table([["a", "1"]], ["left", "right"], ["x", "y"], ["a < b"])
+    assert shown.count("<th ") == 2 and shown.count("<td ") == 2
+    assert shown.index("text-align: right") > shown.index(">x</th>")
+    assert shown.endswith("<p>a &lt; b</p>")
+    assert "<th" not in html_table([["a"]], ["left"])
+
+
+def test_facts_are_escaped():
+    shown = facts({"1 < 2": "<script>"}, "note")
+    assert bold("1 &lt; 2") in shown and "&lt;script&gt;" in shown
+    assert "<script>" not in shown and "<p>note</p>" in shown

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mklopt import check_solver
-from mklopt.judge.exam import sandbox, trial
+from mklopt.judge.exam import sandbox
 from mklopt.judge.exam.plan import plan
 from mklopt.judge.exam.sandbox import Trials, patience
 from mklopt.reference.graded_problems import reference_of
@@ -266,10 +266,3 @@ def test_after_a_hang_the_next_problem_gets_a_process_of_its_own(hurry):
         ("one kernel", ""),
         ("two samples", "hangs"),
     ]
-
-
-def test_without_fork_there_is_no_exam(monkeypatch):
-    monkeypatch.delattr(os, "fork")
-    with pytest.raises(ValueError, match="use Linux or macOS"):
-        Trials(right, [PAIR], 1.0)
-    assert trial.fork is not None

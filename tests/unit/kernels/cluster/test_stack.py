@@ -161,8 +161,9 @@ def test_the_command_line_takes_an_address(client, points, tmp_path):
     assert abs(near["upper"] - far["upper"]) <= 1e-5 * near["upper"]
 
 
-def test_several_clients_do_not_wait_for_each_other(client, fitted):
+def test_several_clients_do_not_wait_for_each_other(client, fitted, monkeypatch):
     """An operation ends when its tasks end, not at the next look at them."""
+    monkeypatch.setattr(workers, "LOOK", 20.0)  # more than a busy computer needs
     with distributed.Client(client.scheduler.address):  # the default one from now on
         stack = mklopt.ClusterStack(client, fitted)
         stack.quad(np.ones(N))
@@ -171,7 +172,7 @@ def test_several_clients_do_not_wait_for_each_other(client, fitted):
             begun = time.monotonic()
             stack.quad(np.full(N, k + 2.0))
             seconds.append(time.monotonic() - begun)
-    assert min(seconds) < 0.8 * workers.LOOK
+    assert min(seconds) < 0.5 * workers.LOOK
 
 
 def test_traffic_is_what_the_model_says(client, fitted, points):
@@ -323,7 +324,7 @@ def test_without_workers_it_waits_and_says_so(fitted):
         begun = time.monotonic()
         with pytest.raises(ClusterLost, match=r"there was no worker for 0\.3 s"):
             stack.quad(np.ones(N))
-        assert time.monotonic() < begun + 5
+        assert time.monotonic() < begun + 60
         stored = fitted.grams().quad(np.ones(N))
         np.testing.assert_allclose(stack.quad(np.ones(N)), stored)
 
