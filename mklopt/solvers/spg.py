@@ -27,7 +27,9 @@ from .start import first_weights
 from .steps.spectral_descent import descend
 
 PAPER_GAP = 1e-3  # the gap at which the paper stops
-SHARPNESS = 1e-3  # the tolerance with P, relative to the gap; with 1e-2 runs may stall
+# The tolerance with P, relative to the gap; with 1e-2 runs may stall. In feature space
+# the SVM solver stops as soon as it is reached, and errors of v are its square root.
+SHARPNESS, FEATURE_SHARPNESS = 1e-3, 1e-6
 PRECISE = 1e-9  # the tolerance of the SVM solver without P, relative to ΣC V(0)
 
 
@@ -76,7 +78,9 @@ class Priced:
 
     def __init__(self, problem: Problem, alpha: Array | None, tune: bool):
         self.problem, self.tune = problem, tune
-        self.machine = machine_for(problem, alpha, sharpness=SHARPNESS)
+        far = problem.grams.in_feature_space
+        sharpness = FEATURE_SHARPNESS if far else SHARPNESS
+        self.machine = machine_for(problem, alpha, sharpness=sharpness)
         if not tune:
             self.machine.tol *= 1e3 * PRECISE
 
