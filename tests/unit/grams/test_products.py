@@ -44,7 +44,9 @@ def test_operations_agree_with_their_definitions(storage, n):
     same(part.subset([1]).diag(), [np.diag(K[0])])
 
 
-@pytest.mark.parametrize("used", [[0], [149], [3, 4, 5, 90], range(1, 150, 2), range(150)])
+@pytest.mark.parametrize(
+    "used", [[0], [149], [3, 4, 5, 90], range(1, 150, 2), range(150)]
+)
 @pytest.mark.parametrize("columns", [(), (2,)])
 def test_only_rows_of_support_vectors_are_read(used, columns):
     """Rows with A_i = 0 may hold anything: they are neither read nor counted."""
