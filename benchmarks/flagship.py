@@ -4,9 +4,10 @@ One pass-time is the time of K.reshape(M·n, n) @ α over the whole stack in ful
 storage. Ratio = wall time of `solve(problem, "auto", tol=1e-6)`, certificates included,
 over one pass-time with as many threads in the same process, taken before and after;
 medians. Every problem is solved with all cores, as users run it, and with one thread.
-"reads" counts how often every stored number was read; rows of samples with α_i = 0 that
-an operation leaves out do not count. Building the stack is shown apart. Competitors (rivals.py) run once, in the same run, with all cores; their gap is
-what our certificate finds. "× auto" is their time over that of `auto` with all cores.
+"reads" counts how often every stored number was read, without the rows of samples with
+α_i = 0 where they are left out. Building the stack is shown apart. Competitors
+(rivals.py) run once, in the same run, with all cores; their gap is what our certificate
+finds. "× auto" is their time over that of `auto` with all cores.
 
 Kernels are Gaussians on subsets of features. M grows by kernels of a fifth of the size
 of the others, which stay out of use; n grows at M = 60. Exponents are slopes of

@@ -12,7 +12,8 @@
 One pass = touching M n² numbers of float64 once; packed storage needs half of it. quad
 and inside read, and count, the rows of the triangles in which A is not 0.
 The last few results of quad and combine are remembered: asking for the same argument
-again costs no pass. matvec and inside remember quad, too. Remembered results are read-only.
+again costs no pass. matvec and inside remember quad, too. What is remembered is
+read-only.
 
 What the numbers mean. GramStack(K): the stored entries are the kernels, exactly; in
 float32 these are the rounded entries. GramStack.from_factors(L): the factors are the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,11 +124,14 @@ def test_remembered_sums_cover_the_rounding_that_happened(shifted, monkeypatch):
     rng = np.random.default_rng(5)
     alpha = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4, size=n)
     theta = rng.uniform(0.5, 2.0, size=M)
-    assert not Combined.is_known(grams, alpha, theta)
-    grams.quad(alpha)
-    assert not Combined.is_known(grams, alpha, theta)
+    known = partial(Combined.is_known, grams, alpha, theta)
+    assert not known(np.arange(M))
     grams.combine(theta)
-    assert Combined.is_known(grams, alpha, theta)
+    grams.quad(0.9 * alpha)
+    grams.subset(np.arange(6)).inside(alpha)
+    assert known(np.arange(6)) and not known(np.arange(M))  # others are only bounded
+    grams.quad(alpha)
+    assert known(np.arange(M))
     f, error, u = Combined(grams, alpha, theta, np.arange(M)).predictions(0.25)
     a, exact_f, happened = rational(alpha), [Fraction(1, 4)] * n, 0
     for m in range(M):

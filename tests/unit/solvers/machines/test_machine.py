@@ -103,7 +103,7 @@ def test_few_support_vectors_need_fewer_rows(formulation, monkeypatch):
     for inside in (GramStack.inside, GramStack.matvec):
         with monkeypatch.context() as here:
             here.setattr(GramStack, "inside", inside)
-            p = Problem(GramStack(K), 2 * (K[0, 0] > 0.3) - 1.0, "hinge", formulation)
+            p = Problem(GramStack(K), y, "hinge", formulation)
             found.append(mklopt.solve(p, tol=1e-9))
     few, all_rows = found
     assert few.converged and np.mean(few.dual == 0) > 0.2
