@@ -47,6 +47,12 @@ def used_rows(A: Array) -> Array:
     return rows if len(rows) else np.arange(1)
 
 
+def chunks(first: int, last: int) -> Array:
+    """(·, 2): the beginnings and ends of chunks between two places."""
+    cuts = np.append(np.arange(first, last, CHUNK), last)
+    return np.column_stack([cuts[:-1], cuts[1:]])
+
+
 def in_order(index: Array) -> bool:
     """Whether these are consecutive numbers, each one more than the one before."""
     return bool(np.all(np.diff(index) == 1))
@@ -147,12 +153,11 @@ class Triangles:
 
     def pieces(self, rows: Array) -> Array:
         """(·, 2): where rows begin and end, those side by side joined, in chunks."""
-        ends = self.starts + self.n - np.where(self.full, 0, np.arange(self.n))
+        ends = self.starts + self.n - np.arange(self.n)
         apart = np.flatnonzero(np.diff(rows) > 1)
         firsts, lasts = np.append(0, apart + 1), np.append(apart, len(rows) - 1)
         runs = zip(self.starts[rows[firsts]], ends[rows[lasts]])
-        cuts = [np.append(np.arange(a, b, CHUNK), b) for a, b in runs]
-        return np.vstack([np.column_stack([c[:-1], c[1:]]) for c in cuts])
+        return np.vstack([chunks(first, last) for first, last in runs])
 
     def against(self, index: Array, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S."""
@@ -164,8 +169,8 @@ class Triangles:
 
     @cached_property
     def all_pieces(self) -> Array:
-        """The pieces of all rows."""
-        return self.pieces(np.arange(self.n))
+        """Everything, in chunks."""
+        return chunks(0, self.size)
 
     def dots(self, index: Array, w: Array, pieces: Array) -> Array:
         """(⟨stored numbers of K_m, w⟩)_m, of these pieces of them."""

@@ -8,6 +8,11 @@ import pytest
 import mklopt
 from mklopt import GramStack, Problem, solve
 from mklopt import formulations as F
+from mklopt.solvers.active import newton_inside
+from mklopt.solvers.base import certify_iterate
+from mklopt.solvers.machines.factory import machine_for
+from mklopt.solvers.start import weights_of
+from mklopt.solvers.steps.fewer_kernels import coarse
 from tests.problems import subset_gaussians
 
 K, Y = subset_gaussians(120, 40)
@@ -53,3 +58,23 @@ def test_where_no_kernel_is_worth_its_price(loss, C):
     found = solve(p, "active", tol=1e-6)
     assert found.converged
     assert mklopt.C_zero(p) >= p.C and np.max(found.certificate.norms) <= 1e-3
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("formulation", SPARSE, ids=repr)
+def test_a_problem_that_is_solved_is_not_solved_again(formulation, loss, monkeypatch):
+    """Newton's method goes on from the last α, with a step to other weights."""
+    p = problem(formulation, loss)
+    machine, asked = machine_for(p, second_order=True), []
+    steps = newton_inside(machine, np.full(40, 1 / 40), None, False)
+    found = coarse(p, steps, 0.1, 4)
+    theta, solve_at = weights_of(found), machine.solve
+
+    def recorded(theta, K=None):
+        asked.append(theta)
+        return solve_at(theta, K)
+
+    monkeypatch.setattr(machine, "solve", recorded)
+    iterate = next(newton_inside(machine, theta, found, True))
+    assert asked and not any(np.allclose(t, theta, rtol=1e-6) for t in asked)
+    assert certify_iterate(p, iterate).gap < found.gap

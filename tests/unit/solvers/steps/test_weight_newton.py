@@ -96,28 +96,3 @@ def test_on_the_orthant_the_sum_of_the_weights_falls_at_most_by_half():
     assert t == pytest.approx(0.05)
     assert weight_newton._first_length(np.full(12, 0.1), -step, found) == 1.0
     assert weight_newton._first_length(step, step, oracle("simplex")) == 1.0
-
-
-@pytest.mark.parametrize("kind", ["orthant", "simplex", "below 2", "above 2"])
-def test_a_problem_that_is_solved_at_the_weights_is_not_solved_again(kind):
-    """Newton's method goes on from the same α: the same steps, one solve less."""
-    before, _, _ = run(kind, 2)
-    machine, certificate = before.machine, None
-    x = before.t if kind == "orthant" else before.weights
-    if isinstance(before, Oracle):
-        after: Any = Oracle(before.problem, before.groups, before.q, machine=machine)
-        after.theta = before.sums(x) if before.q > 1 or len(GROUPS) > 1 else after.theta
-    else:
-        after = Orthant(before.problem, machine)
-    alpha, solves = machine.point.copy(), machine.solves
-    steps = weight_newton.newton(after, x, solved=True)
-    iterate = steps.send(certificate)
-    assert machine.solves == solves + 1 and not np.array_equal(machine.point, alpha)
-    found = certify(after.problem, dual=iterate.dual, weights=iterate.weights)
-    old = certify(before.problem, dual=alpha, weights=before_weights(before, x))
-    assert found.relative_gap < 0.5 * old.relative_gap
-
-
-def before_weights(before: Oracle | Orthant, x):
-    """θ of the point that Newton's method went on from."""
-    return x / (1 + before.kappa * x) if isinstance(before, Orthant) else x
