@@ -40,6 +40,7 @@ from .tasks.certify_exact import certify_exact as certify_exact
 from .tasks.estimate import estimate as estimate
 from .tasks.one_vs_rest import one_vs_rest as one_vs_rest
 from .tasks.path import path as path
+from .tasks.prove_used import prove_used as prove_used
 from .tasks.race import race as race
 from .util.threads import threads as threads
 
@@ -77,6 +78,7 @@ __all__ = [
     "one_vs_rest",
     "path",
     "plots",
+    "prove_used",
     "race",
     "rates",
     "reference",

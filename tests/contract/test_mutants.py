@@ -411,8 +411,8 @@ MUTANTS = [
         {
             "weight_newton": [
                 (
-                    "    while True:\n        oracle.set_tolerance",
-                    "    for _ in range(3):\n        oracle.set_tolerance",
+                    "    while True:\n        if not solved:",
+                    "    for _ in range(3):\n        if not solved:",
                 )
             ]
         },
