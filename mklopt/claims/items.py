@@ -34,9 +34,9 @@ import numpy as np
 
 from ..campaign.fingerprint import fingerprint
 from ..util.checks import unknown
-from ..util.extras import need
 from ..util.files import write_whole
 from ..util.style import styled
+from ..util.tables import read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -263,11 +263,7 @@ def csv(rows: pd.DataFrame) -> str:
 
 
 def _read(path: Any) -> pd.DataFrame:
-    need("pandas")
-    import pandas as pd
-
-    nothing = {"keep_default_na": False, "na_values": ["", "nan", "NaN"]}
-    return pd.read_csv(path, float_precision="round_trip", **nothing)
+    return read_csv(path, keep_default_na=False, na_values=["", "nan", "NaN"])
 
 
 @lru_cache(maxsize=64)

@@ -17,6 +17,7 @@ import numpy as np
 from ..run.trace import COLUMNS
 from ..util.checks import short
 from ..util.extras import need
+from ..util.tables import read_csv
 
 Array = np.ndarray
 WHO = ("problem", "solver", "seed", "repeat")
@@ -43,7 +44,7 @@ def read_traces(given: Any) -> Any:
         absent = {c: ["", "nan"] for c in (*WHO, *COLUMNS, "width") if c not in names}
         as_text = dict.fromkeys(names, str)
         how: Any = {"keep_default_na": False, "na_values": absent, "dtype": as_text}
-        given = pd.read_csv(given, float_precision="round_trip", **how)
+        given = read_csv(given, **how)
     if not isinstance(given, pd.DataFrame):
         raise ValueError(
             f"traces = {short(given)}; give a race, its to_frame(), or CSV"

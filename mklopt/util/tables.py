@@ -150,3 +150,13 @@ def shown(part: object, name: str = "") -> str:
 
     pairs = [f"{f.name}={short(getattr(part, f.name))}" for f in fields(part)]  # type: ignore[arg-type]
     return f"{name or type(part).__name__}({', '.join(pairs)})"
+
+
+def read_csv(given: Any, **how: Any) -> Any:
+    """A table of numbers from CSV, to the last bit; `how` goes to pandas.read_csv."""
+    need("pandas")
+    import pandas as pd
+
+    if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # from then on it is so
+        how["float_precision"] = "round_trip"
+    return pd.read_csv(given, **how)
