@@ -15,6 +15,7 @@ from ..certificates.portable import save_certificate
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive
 from ..util.arrays import real_array
+from ..util.checks import check_kernels
 from ..util.tables import facts
 from .point import meets, weights_near
 from .trace import Trace, read_columns
@@ -261,11 +262,14 @@ class Result:
         """
         facts, M = self.intervals(), self.problem.grams.M
         if support is not None:
-            used, rest = support, np.ones(M, bool)
-            rest[np.asarray(support, int)] = False
-            unused = np.flatnonzero(rest)
-        pairs = ((used, facts.used), (unused, facts.unused))
-        said = [found[np.asarray(m, int)] for m, found in pairs if m is not None]
+            used = check_kernels(support, "support", M)
+            unused = np.setdiff1d(np.arange(M), used)
+        pairs = (("used", used, facts.used), ("unused", unused, facts.unused))
+        said = [
+            found[check_kernels(given, name, M)]
+            for name, given, found in pairs
+            if given is not None
+        ]
         if not said:
             raise ValueError("proves takes support=, used= or unused=: kernel numbers")
         return bool(all(np.all(part) for part in said))

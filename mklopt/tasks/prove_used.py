@@ -20,7 +20,7 @@ from ..certificates.certificate import Certificate
 from ..run.loop import solve
 from ..run.result import Result
 from ..solvers.steps.working_set import restricted
-from ..util.checks import check_list, check_whole
+from ..util.checks import check_kernels, check_limit
 
 Array = np.ndarray
 
@@ -51,12 +51,12 @@ def prove_used(
     """
     if not isinstance(result, Result):
         raise ValueError(f"prove_used takes a Result, got {type(result).__name__}")
+    check_limit(tol, "tol", 0)
     problem, facts = result.problem, result.intervals()
     M, upper = problem.grams.M, result.certificate.upper
     chosen = np.flatnonzero(result.certificate.norms > 0)
     if used is not None:
-        given = check_list(used, "used", "numbers of kernels")
-        chosen = np.array([check_whole(m, "a kernel", 0, M - 1) for m in given], int)
+        chosen = check_kernels(used, "used", M)
     if M == 1:
         return chosen[facts.used[chosen]]
     proved = [m for m in chosen if facts.used[m] or _needed(problem, m, upper, tol)]

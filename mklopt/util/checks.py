@@ -143,6 +143,18 @@ def check_whole(value: Any, name: str, least: int, most: int = 2**31) -> int:
     return int(value)
 
 
+def check_kernels(given: Any, name: str, M: int) -> np.ndarray:
+    """Numbers of kernels, 0 … M − 1, as an array; ValueError for anything else."""
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        given = given.tolist()
+    if not isinstance(given, list | tuple | range):
+        raise ValueError(
+            f"{name} = {short(given)} must be a list of kernel numbers, e.g. [0, 2]"
+        )
+    each = [check_whole(m, f"a kernel of {name}", 0, M - 1) for m in given]
+    return np.array(each, dtype=int)
+
+
 def check_path(path: Any) -> None:
     """Refuse what does not name a file: a number would be taken for an open one."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):

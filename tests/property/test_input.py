@@ -507,6 +507,12 @@ def calls(folder: Path) -> dict[str, tuple[Callable, dict[str, Any]]]:
         "rakotomamonjy": (kernels.rakotomamonjy, dict(widths=(1.0,), degrees=(1,))),
         "views": (kernels.views, dict(families=[family], at=[[0]])),
         "plots.weights": (plots.weights, dict(given=[1.0, 2.0], names=None, path=None)),
+        "prove_used": (mklopt.prove_used, dict(result=result, used=[0], tol=1e-3)),
+        "proves": (result.proves, dict(used=[0])),
+        "prediction_intervals": (
+            result.prediction_intervals,
+            dict(test_stack=K, diagonals=np.ones((2, N))),
+        ),
     }
 
 

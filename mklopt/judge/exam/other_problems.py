@@ -112,7 +112,7 @@ def other_C_per_class(case: Case) -> Explanations:
         words = (
             f"optimal for C′ = {plus:.6g}·C where y = 1 and {minus:.6g}·C where y = −1"
         )
-        if [plus, minus] == shares:
+        if np.allclose([plus, minus], shares, rtol=1e-6):
             words += ", which are balanced class weights, n/(2 n_class)"
         if min(plus, minus) > 0:
             C = problem.costs * np.where(y > 0, plus, minus)
