@@ -33,7 +33,7 @@ if __package__:
     from .reading import Refused, Statement, demand, exact, floats, opened, read
 else:  # python -I checker.py: the file beside it
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore
+    from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore[no-redef]  # noqa: E501
 
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 OUTWARD, SERIES, UP = (Decimal(f"1e-{digits}") for digits in (30, 12, 50))
@@ -120,7 +120,7 @@ class Claim(Statement):
             if beta:
                 own = [grid(beta[m][j :: self.k]) for j in range(self.k)]
                 if "features" in self.claim["primal"]:
-                    found = [kernel.unfolded(w) for w in own]  # type: ignore
+                    found = [kernel.unfolded(w) for w in own]  # type: ignore[union-attr]
                 else:
                     found = [product(kernel, shift, b) for b in own]
             squares.append((t * theta[m]) ** 2 * sum(quad for _, quad in found))

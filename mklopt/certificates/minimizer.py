@@ -46,7 +46,8 @@ from .enclosure import point_bounds
 if TYPE_CHECKING:
     from .certificate import Certificate
 
-Array, INF = np.ndarray, math.inf
+Array = np.ndarray
+INF = math.inf
 SLACK = 1 + 1e-10  # relative: for the rounding of radii, norms, values of V and Ω
 CANCELLED = 1e-9  # of ‖K‖_F², for differences of such squares
 DOUBLINGS, HALVINGS = 200, 60  # of a search for an end of the interval of b
@@ -211,7 +212,8 @@ class _Facts:
             part.exact for part in (self.problem.formulation, self.problem.loss)
         )
         self.gap = self.gap if known else math.inf
-        self.dual_bounds, self.bounds = point_bounds(certificate)
+        bounds: Any = point_bounds(certificate)  # Products or FeatureBounds
+        self.dual_bounds, self.bounds = bounds
         self.reasons: list[str] = [] if known else [NO_BOUNDS]
         self.exponent = 2.0
 
@@ -298,9 +300,9 @@ class _Facts:
         if not math.isfinite(radius):
             return unknown(problem.shape), nothing if problem.bias else (0.0, 0.0)
         p = problem.formulation.strongly_convex[0]
-        room = radius * _root_diagonals(problem, dual_exponent(p)) * SLACK
         f, error = self._predicted(0.0)
-        room = room.reshape(-1, *[1] * (f.ndim - 1)) + error
+        sizes = _root_diagonals(problem, dual_exponent(p))
+        room = radius * sizes.reshape(-1, *[1] * (f.ndim - 1)) * SLACK + error
         if not problem.bias:
             return Interval(f - room, f + room), (0.0, 0.0)
         if f.ndim > 1:
@@ -501,7 +503,8 @@ def _root_sizes(problem: Problem) -> Array:
     """(M,): upper bounds of √λ_max(K_m + δ_m I), of the centred kernels with a bias."""
     grams = problem.grams
     if grams.storage == "factors":
-        squares = np.array([_square_of_factor(L, problem.bias) for L in grams.factors])
+        factors = grams.factors or []
+        squares = np.array([_square_of_factor(L, problem.bias) for L in factors])
     else:
         sizes = grams.root_sizes()
         squares = sizes**4 * SLACK

@@ -59,7 +59,9 @@ def prove_used(
         chosen = check_kernels(used, "used", M)
     if M == 1:
         return chosen[facts.used[chosen]]
-    proved = [m for m in chosen if facts.used[m] or _needed(problem, m, upper, tol)]
+    proved = [
+        m for m in chosen.tolist() if facts.used[m] or _needed(problem, m, upper, tol)
+    ]
     return np.array(proved, dtype=int)
 
 
