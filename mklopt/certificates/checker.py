@@ -33,7 +33,7 @@ if __package__:
     from .reading import Refused, Statement, demand, exact, floats, opened, read
 else:  # python -I checker.py: the file beside it
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore[no-redef]  # noqa: E501
+    from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore[no-redef]
 
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 OUTWARD, SERIES, UP = (Decimal(f"1e-{digits}") for digits in (30, 12, 50))
