@@ -47,10 +47,12 @@ def used_rows(A: Array) -> Array:
     return rows if len(rows) else np.arange(1)
 
 
-def chunks(first: int, last: int) -> Array:
-    """(·, 2): the beginnings and ends of chunks between two places."""
-    cuts = np.append(np.arange(first, last, CHUNK), last)
-    return np.column_stack([cuts[:-1], cuts[1:]])
+def chunks(firsts: Array, lasts: Array) -> Array:
+    """(·, 2): the beginnings and ends of chunks between pairs of places."""
+    counts = -(-(lasts - firsts) // CHUNK)
+    place = np.arange(np.sum(counts)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins = np.repeat(firsts, counts) + CHUNK * place
+    return np.column_stack([begins, np.minimum(begins + CHUNK, lasts.repeat(counts))])
 
 
 def in_order(index: Array) -> bool:
@@ -156,8 +158,7 @@ class Triangles:
         ends = self.starts + self.n - np.arange(self.n)
         apart = np.flatnonzero(np.diff(rows) > 1)
         firsts, lasts = np.append(0, apart + 1), np.append(apart, len(rows) - 1)
-        runs = zip(self.starts[rows[firsts]], ends[rows[lasts]])
-        return np.vstack([chunks(first, last) for first, last in runs])
+        return chunks(self.starts[rows[firsts]], ends[rows[lasts]])
 
     def against(self, index: Array, S: Array) -> Array:
         """(⟨K_m, S⟩)_m for a symmetric S."""
@@ -170,7 +171,7 @@ class Triangles:
     @cached_property
     def all_pieces(self) -> Array:
         """Everything, in chunks."""
-        return chunks(0, self.size)
+        return chunks(np.array([0]), np.array([self.size]))
 
     def dots(self, index: Array, w: Array, pieces: Array) -> Array:
         """(⟨stored numbers of K_m, w⟩)_m, of these pieces of them."""

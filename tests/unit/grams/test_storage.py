@@ -9,7 +9,8 @@ import pytest
 
 from mklopt import GramStack
 from mklopt.grams.factors import Factors
-from mklopt.grams.storage import Triangles, in_order
+from mklopt.grams.loops import CHUNK
+from mklopt.grams.storage import Triangles, chunks, in_order
 from mklopt.util.rounding import gamma
 
 rng = np.random.default_rng(7)
@@ -67,6 +68,12 @@ def test_the_chain_of_rows_that_are_left_out_covers_the_rounding():
     grams.forget()
     off = abs(Fraction(float(grams.quad(a)[0])) - total) / total
     assert float(off) <= gamma(grams._store.quad_chain(1))
+
+
+def test_chunks_cover_each_range_in_order():
+    found = chunks(np.array([3, CHUNK]), np.array([7, 3 * CHUNK + 1]))
+    expected = [[3, 7], [CHUNK, 2 * CHUNK], [2 * CHUNK, 3 * CHUNK]]
+    assert found.tolist() == [*expected, [3 * CHUNK, 3 * CHUNK + 1]]
 
 
 def filled(K, storage, dtype=float):
