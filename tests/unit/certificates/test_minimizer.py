@@ -165,3 +165,20 @@ def test_factors_of_many_samples(dtype):
     assert np.all(a.predictions.lower <= b.predictions.upper)
     assert np.all(b.predictions.lower <= a.predictions.upper)
     assert np.all(b.used)
+
+
+@pytest.mark.parametrize("p", [4 / 3, 2, 3])
+def test_intervals_of_weights_are_narrow_and_contain_the_weights(p):
+    """Far narrower than the change that a wrong exponent of ‖w_m‖ would make."""
+    problem, _ = random_problem("squared", LpNorm(p=p))
+    result = solve(problem, tol=1e-10)
+    low, high = result.intervals().weights
+    assert np.all(high - low <= 5e-3 * np.max(high))
+    assert np.all(low <= result.weights * (1 + 1e-6))
+    assert np.all(result.weights <= high * (1 + 1e-6))
+
+
+def test_on_a_simplex_a_kernel_is_unused_below_the_largest_norm_and_not_above():
+    problem, _ = random_problem("squared", LpNorm(p=1), M=3)
+    v = minimizer.Interval(np.array([1.0, 0.9, 0.5]), np.array([1.2, 1.1, 0.99]))
+    assert minimizer._unused(problem, v).tolist() == [False, False, True]
