@@ -179,6 +179,7 @@ def test_many_kernels_are_fitted_solved_and_judged(monkeypatch, capsys, folder):
     toy = data.Dataset("toy", X, np.sign(X[:, 0] + 0.3 * rng.normal(size=40)))
     monkeypatch.setattr(data, "load", lambda name: toy)
     monkeypatch.setattr(million, "SIZES", (20, 60))
+    monkeypatch.setattr(million, "SHORTEST", 0.01)
     words = ("--largest", "60", "--cases", "ℓ1", "ℓ2", "spg")
     out = run(million, monkeypatch, capsys, *words)
     assert out.count("≤ 0.001") == 4 and "FAIL  ℓ1, C = 100: gap" not in out
