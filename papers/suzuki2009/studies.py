@@ -336,7 +336,7 @@ def over_samples(scale: Scale) -> pd.DataFrame:
     sizes = scale.of((50, 200), (75, 150, 300, 600), (100, 250, 500, 1000, 2000))
     rows = []
     for name in scale.of(SCALED[:1], SCALED, SCALED):
-        for seed in range(scale.of(1, 4, 4)):
+        for seed in range(scale.of(2, 4, 4)):
             for n in sizes:
                 grams, y, _ = subset_problem(name, n, 20, seed)
                 for _, row in races(grams, y, 0.5, scale.of(200.0, 400.0, 400.0)):
