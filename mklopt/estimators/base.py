@@ -218,7 +218,7 @@ class MKLEstimator(BaseEstimator):
     ----------
     weights_ : array of shape (M,) or (n_classes, M)
         The kernel weights; a row per class from one against the rest. They are those
-        of the certified point if result_.point is "weights".
+        of the certified point if `result_.point` is "weights".
     certificate_ : Bounds or tuple of Bounds
         The bounds that enclose the optimum; one per class from one against the rest.
     n_active_kernels_ : int

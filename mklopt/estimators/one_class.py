@@ -38,7 +38,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     nu_ : float
         Σα / ΣC: at most this share of the weight lies below f = 1.
     offset_ : float
-        A sample is an outlier where f < offset_.
+        A sample is an outlier where f < `offset_`.
     {weights_}
     {certificate_}
     {n_active_kernels_}
@@ -113,7 +113,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
         return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> Array:
-        """f − offset_: negative for outliers.
+        """f − `offset_`: negative for outliers.
 
         Parameters
         ----------
