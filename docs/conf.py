@@ -38,6 +38,7 @@ suppress_warnings = ["config.cache"]  # functions below cannot be pickled
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
+default_role = "py:obj"  # `solve` in a docstring is a link
 
 # ---- API ----
 autosummary_generate = True
@@ -56,6 +57,7 @@ autosummary_filename_map = {
 }
 autodoc_typehints = "none"  # docstrings have the types
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # templates list them
 
 # ---- other projects: plain text where there is no network ----
