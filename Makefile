@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 RIVALS := .venv-bench
+PAGES  := .venv-docs
 JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
@@ -75,12 +76,22 @@ $(RIVALS)/.installed: requirements.lock pyproject.toml
 papers: install
 	$(ONE) $(BIN)/mklopt paper all --jobs $(JOBS) $(ARGS)
 
-# Runs the code on every page; needs no network. Open docs-out/index.html.
-docs: install
-	$(ONE) $(BIN)/python docs/build.py $(ARGS)
+# Runs the code on every page, and every notebook; warnings and dead links are errors. Needs no network once
+# its environment is there. Open docs-out/index.html. ARGS="-D run_blocks=0 -D plot_gallery=0" only formats.
+docs: $(PAGES)/.installed
+	rm -rf docs-out
+	$(ONE) $(PAGES)/bin/python docs/notebooks.py
+	$(ONE) $(PAGES)/bin/python -m sphinx -q -E -W --keep-going $(ARGS) docs docs-out
+	$(PAGES)/bin/python docs/links.py docs-out
+
+$(PAGES)/.installed: requirements.lock docs/requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(PAGES)
+	$(PAGES)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock -r docs/requirements.lock
+	$(PAGES)/bin/python $(INSTALL)
+	@touch $@
 
 contract: install
 	$(ONE) $(BIN)/python tests/contract/make_references.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(RIVALS) .venv-lowest .venv-latest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(RIVALS) $(PAGES) .venv-lowest .venv-latest docs-out docs/generated build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -47,7 +47,11 @@ def fetch(table: Table) -> tuple[dict[str, Array], Array]:
 
 
 def _fetched(number: int, target: str) -> Any:
-    """A table of OpenML, tried once: scikit-learn alone would wait and try again."""
+    """A table of OpenML, tried once: scikit-learn alone would wait and try again.
+
+    It has no argument for the time to wait, and any error but URLError makes it try
+    again. pooch has a timeout, but reads neither OpenML's index nor its files.
+    """
     need("sklearn")
     from sklearn.datasets import fetch_openml
 

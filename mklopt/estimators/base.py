@@ -26,8 +26,9 @@ from ..kernels.low_rank import (
     LowRankKernels,
     dense,
 )
-from ..kernels.text import family_of, usual_family
+from ..kernels.text import columns_in_use, family_of, usual_family
 from ..problem import Problem, loss_from
+from ..run.loop import solve
 from ..run.result import STATUS, Result
 from ..util.checks import check_choice, real_number, short
 from ..util.rounding import interval
@@ -36,6 +37,7 @@ Array = np.ndarray
 # How parameters that never change are made of what was given.
 READ: dict[str, Callable] = {"formulation": formulation_from, "loss": loss_from}
 MAX_DOUBLES = 2 * 10**8  # numbers in factors of double precision
+SINGLE = re.compile(r" on x(\d+)$")  # the name of a kernel on one feature
 Estimator = TypeVar("Estimator", bound="MKLEstimator")
 
 
@@ -142,6 +144,22 @@ class FeatureDecision:
         return np.concatenate([F @ self.w + self.bias for F in blocks])
 
 
+def _fit_together(starts: list, problems: list[Problem]) -> bool:
+    """Whether results are of problems of these sizes."""
+    if None in starts or len(starts) != len(problems):
+        return False
+    size = lambda problem: (problem.grams.M, problem.grams.n)  # noqa: E731
+    return all(size(r.problem) == size(p) for r, p in zip(starts, problems))
+
+
+def _with_names(listed: list[str], features: Any) -> list[str]:
+    """Names of kernels on single features, with the names of these."""
+    if features is None:
+        return listed
+    named = lambda m: f" on {features[int(m[1])]}"  # noqa: E731
+    return [name if ": " in name else SINGLE.sub(named, name) for name in listed]
+
+
 def _stack(fitted: Any) -> Any:
     """The kernels as a stack, lazy if large; large factors in single precision."""
     if not isinstance(fitted, LowRankKernels):
@@ -183,11 +201,13 @@ class MKLEstimator(BaseEstimator):
 
     Parameters
     ----------
-    kernels : list, Family, "precomputed" or None, default=None
-        A list of strings such as "gaussian(1)", functions k(A, B), and (columns,
-        kernel) pairs; or a family of mklopt.kernels. None: the usual family, of linear
-        and Gaussian kernels with widths chosen from X. "precomputed": X holds kernel
-        values, X[i, j, m] = k_m(x_i, x_j), of shape (n, n_train, M).
+    kernels : list, dict, Family, "precomputed" or None, default=None
+        A list of strings such as "gaussian(1)" or "rbf" (with scikit-learn's gamma),
+        functions k(A, B), and (columns, kernel) pairs; a dict of these, with names of
+        views; or a family of mklopt.kernels. Columns are numbers, or names where X is a
+        data frame; columns that no kernel uses may be text. None: the usual family, of
+        linear and Gaussian kernels with widths chosen from X. "precomputed": X holds
+        kernel values, X[i, j, m] = k_m(x_i, x_j), of shape (n, n_train, M).
     normalize : str, callable or None, default="spherical"
         How kernels are normalized, see mklopt.kernels; "spherical": k(x, x) = 1. It is
         learned from the training samples, whatever their weights.
@@ -213,18 +233,21 @@ class MKLEstimator(BaseEstimator):
         then; it is made dense.
     rank : int, default=500
         The number of features of each kernel, for "nystroem" and "random_features".
+    warm_start : bool, default=False
+        Whether `fit` starts at the solution of the last one, if there are as many
+        samples and kernels. The certified gap is the same.
 
     Attributes
     ----------
     weights_ : array of shape (M,) or (n_classes, M)
         The kernel weights; a row per class from one against the rest. They are those
-        of the certified point if result_.point is "weights".
+        of the certified point if `result_.point` is "weights".
     certificate_ : Bounds or tuple of Bounds
         The bounds that enclose the optimum; one per class from one against the rest.
     n_active_kernels_ : int
         The kernels with coefficients. Only they are evaluated at prediction.
     kernel_names_ : list of str
-        The names of all M kernels.
+        The names of all M kernels, with names of columns and views.
     ranks_, lost_trace_ : arrays of shape (M,), or None
         With an approximation: the number of features of each kernel, and the share of
         its trace that they do not have (it says nothing of random features).
@@ -245,6 +268,7 @@ class MKLEstimator(BaseEstimator):
     options: dict | None = None
     approximation: str | None = None
     rank: int = 500
+    warm_start: bool = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -292,9 +316,16 @@ class MKLEstimator(BaseEstimator):
         how |= {"dtype": np.float64, "allow_nd": self._precomputed}
         how |= {"accept_sparse": ["csr", "csc"]} if self.approximation else {}
         try:
-            found = validate_data(self, X, y, **how)
+            found = validate_data(self, self._numbers_in_use(X), y, **how)
         except OverflowError:
             raise ValueError("X or y has a number that is too large") from None
+        except ValueError as error:
+            if "Input X contains NaN" not in str(error):
+                raise
+            raise ValueError(
+                "X has missing values (NaN); fill them in first, with a pipeline such "
+                f"as make_pipeline(SimpleImputer(), {type(self).__name__}())"
+            ) from None
         if self.approximation:
             several = isinstance(found, tuple)
             found = (dense(found[0]), *found[1:]) if several else dense(found)
@@ -306,6 +337,21 @@ class MKLEstimator(BaseEstimator):
                 "samples first: np.moveaxis(K, 0, -1) of an (M, n, n) stack"
             )
         return found
+
+    def _numbers_in_use(self, X: Any) -> Any:
+        """A data frame with zeros in columns of text that no kernel uses."""
+        if not all(hasattr(X, name) for name in ("dtypes", "columns", "isetitem")):
+            return X
+        kinds = enumerate(getattr(kind, "kind", "O") for kind in X.dtypes)
+        text = {place for place, kind in kinds if kind not in "biufc"}
+        names = [str(name) for name in X.columns]
+        if not text or self._precomputed or self.kernels is None:
+            return X
+        spare = text - columns_in_use(self.kernels, X.shape[1], names)
+        X = X.copy(deep=False)
+        for place in spare:
+            X.isetitem(place, 0.0)
+        return X
 
     def _sample(self, X: Array, y: Array, sample_weight: Any) -> Sample:
         """Copies merged, samples without weight left out."""
@@ -337,7 +383,8 @@ class MKLEstimator(BaseEstimator):
         if self.kernels is None:
             family = usual_family(sample.X, sample.weight)
         else:
-            family = family_of(self.kernels, sample.X.shape[1], names)
+            X, weight = sample.X, sample.weight
+            family = family_of(self.kernels, X.shape[1], names, X, weight)
         if self.approximation is None:
             return family.fit(sample.X, self.normalize)
         rank = MOST_MONOMIALS if self.approximation == "explicit" else self.rank
@@ -356,6 +403,16 @@ class MKLEstimator(BaseEstimator):
         bias = getattr(self, "bias", False)
         same = np.ptp(C) == 0
         return fitted, Problem(stack, y, loss, formulation, C[0] if same else C, bias)
+
+    def _solved(self, problems: list[Problem]) -> list[Result]:
+        """Each problem solved, with `warm_start` from the last solution."""
+        options = {"start": None} | self._solve_options()
+        last = getattr(self, "result_", None)
+        starts = list(last) if isinstance(last, list) else [last]
+        if not self.warm_start or not _fit_together(starts, problems):
+            return [solve(one, **options) for one in problems]
+        pairs = zip(problems, starts)
+        return [solve(one, **(options | {"start": start})) for one, start in pairs]
 
     def _options(self) -> dict[str, Any]:
         if not isinstance(self.options, dict | None):
@@ -383,16 +440,22 @@ class MKLEstimator(BaseEstimator):
             w = w[np.repeat(used, fitted.ranks)]
             bias = np.broadcast_to(bias, w.shape[1:])
             self._decision: Any = FeatureDecision(w, bias, fitted.compact(active))
-            self.kernel_names_, self.n_active_kernels_ = fitted.names, len(active)
+            self.kernel_names_, self.n_active_kernels_ = (
+                self._named(fitted),
+                len(active),
+            )
             self._describe(results)
             return
         self._decision = decision_of(results, bias, sample, fitted)
         active, M = self._decision.active, results[0].problem.grams.M
         self.kernel_names_ = (
-            [f"kernel {m}" for m in range(M)] if fitted is None else fitted.names
+            [f"kernel {m}" for m in range(M)] if fitted is None else self._named(fitted)
         )
         self.n_active_kernels_ = len(active)
         self._describe(results)
+
+    def _named(self, fitted: Any) -> list[str]:
+        return _with_names(fitted.names, getattr(self, "feature_names_in_", None))
 
     def _describe(self, results: list[Result]) -> None:
         bounds = tuple(Bounds.of(r) for r in results)

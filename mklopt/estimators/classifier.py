@@ -6,12 +6,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
 
 from ..formulations import Loss
 from ..problem import Problem, loss_from
-from ..run.loop import solve
 from ..run.result import Result
 from ..tasks.one_vs_rest import binary_problems
 from ..util.checks import check_choice
@@ -27,7 +28,8 @@ def _has_likelihood(self: Any) -> bool:
     if getattr(self.loss, "name", self.loss) in LIKELIHOODS:
         return True
     raise AttributeError(
-        f"predict_proba needs loss='logistic'; loss = {self.loss!r} has no likelihood"
+        f"predict_proba needs loss='logistic'; loss = {self.loss!r} has no likelihood. "
+        "scikit-learn's CalibratedClassifierCV(estimator) makes probabilities of any f"
     )
 
 
@@ -41,7 +43,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     Parameters
     ----------
     {kernels to C}
-    {solver to rank}
+    {solver to warm_start}
     loss : str or Loss, default="hinge"
         "hinge" or "logistic", which have a joint form for several classes; a loss of
         classes; or any loss of −1/+1 labels for two classes, or one against the rest.
@@ -49,6 +51,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     multi_class : "joint" or "ovr", default="joint"
         For three or more classes. "joint": all of them with one set of kernel weights.
         "ovr": a binary problem with weights of its own for each class against the rest.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the samples of each class. "balanced": n over the number of
+        classes times the number of samples of the class.
 
     Attributes
     ----------
@@ -75,6 +80,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     loss: Any = "hinge"
     bias: bool = True
     multi_class: str = "joint"
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve the problem of these samples.
@@ -107,6 +113,9 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
     ) -> tuple[Sample, Any, Problem]:
         """The samples, the kernels on them and the problem; sets classes_."""
         classes, places = np.unique(y, return_inverse=True)
+        if self.class_weight is not None:
+            each = compute_sample_weight(self.class_weight, y)
+            sample_weight = each * _check_sample_weight(sample_weight, X, dtype=float)
         sample = self._sample(X, places, sample_weight)
         used = np.unique(sample.y).astype(int)
         self.classes_ = classes[used]
@@ -147,8 +156,7 @@ class MKLClassifier(ClassifierMixin, MKLEstimator):
         return [problem]
 
     def _solve_all(self, problem: Problem) -> list[Result]:
-        options = self._solve_options()
-        return [solve(one, **options) for one in self._problems(problem)]
+        return self._solved(self._problems(problem))
 
     def decision_function(self, X: Any) -> Array:
         """f of new samples.

@@ -32,12 +32,15 @@ class MKLClassifierCV(MKLClassifier):
     Parameters
     ----------
     {kernels to p}
-    {solver to rank}
+    {solver to warm_start}
     loss : str or Loss, default="hinge"
         As in MKLClassifier.
     {bias}
     multi_class : "joint" or "ovr", default="joint"
         As in MKLClassifier.
+    class_weight : dict, "balanced" or None, default=None
+        As in MKLClassifier, from the training samples of each fold. Scores do not have
+        these weights.
     Cs : int or list of float, default=10
         Values of C, or how many of them from 1e-3 to 1e3.
     cv : int, splitter or iterable, default=None
@@ -104,6 +107,8 @@ class MKLClassifierCV(MKLClassifier):
         found = MKLClassifier(**chosen, C=C)
         if hasattr(self, "feature_names_in_"):
             found.feature_names_in_ = self.feature_names_in_
+        if hasattr(self, "result_"):
+            found.result_ = self.result_  # where warm_start begins
         return found
 
     def _scores(

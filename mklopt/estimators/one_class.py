@@ -8,7 +8,6 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import _check_sample_weight
 
 from ..problem import loss_from
-from ..run.loop import solve
 from ..util.checks import short
 from .base import MKLEstimator, share_parameters
 
@@ -27,7 +26,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     {kernels to p}
     C : float, default=0.1
         The weight of the loss.
-    {solver to rank}
+    {solver to warm_start}
     contamination : float or "auto", default="auto"
         The share of outliers among the samples, which sets `offset_`. "auto": a sample
         is an outlier where f < 1 − √tol (at f = 1 lies the margin, and the samples on
@@ -38,7 +37,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
     nu_ : float
         Σα / ΣC: at most this share of the weight lies below f = 1.
     offset_ : float
-        A sample is an outlier where f < offset_.
+        A sample is an outlier where f < `offset_`.
     {weights_}
     {certificate_}
     {n_active_kernels_}
@@ -77,7 +76,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
         share = self._share()
         sample = self._sample(X, np.ones(len(X)), sample_weight)
         fitted, problem = self._problem(sample, loss_from("one_class"), sample.y)
-        result = solve(problem, **self._solve_options())
+        (result,) = self._solved([problem])
         self._store([result], sample, fitted)
         self.nu_ = float(np.sum(result.dual) / np.sum(problem.costs))
         self.offset_ = 1.0 - float(np.sqrt(self.tol))
@@ -113,7 +112,7 @@ class MKLOneClass(OutlierMixin, MKLEstimator):
         return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> Array:
-        """f − offset_: negative for outliers.
+        """f − `offset_`: negative for outliers.
 
         Parameters
         ----------

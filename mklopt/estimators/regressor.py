@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from ..problem import loss_from
-from ..run.loop import solve
 from ..util.arrays import real_array
 from .base import MKLEstimator, share_parameters
 
@@ -22,7 +21,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
     Parameters
     ----------
     {kernels to C}
-    {solver to rank}
+    {solver to warm_start}
     loss : str or Loss, default="squared"
         "squared", "eps_insensitive", "huber", "quantile", or an instance with its
         parameters, such as EpsInsensitive(0.01).
@@ -75,7 +74,7 @@ class MKLRegressor(RegressorMixin, MKLEstimator):
             )
         sample = self._sample(X, real_array(y, "y", "numbers"), sample_weight)
         fitted, problem = self._problem(sample, loss, sample.y)
-        self._store([solve(problem, **self._solve_options())], sample, fitted)
+        self._store(self._solved([problem]), sample, fitted)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

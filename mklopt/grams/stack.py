@@ -266,7 +266,7 @@ class GramStack(StackProducts, StackNorms, StackSums, StackFeatures):
         return np.asarray(self._store.kernel(self._index[m]))
 
     def chain(self, terms: int) -> int:
-        """The k for which every entry of matvec(A) has an error of at most γ_k |K||A|.
+        """The k for which every entry of matvec(A) has an error of at most γ_k |K| |A|.
 
         Parameters
         ----------

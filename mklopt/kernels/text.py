@@ -8,6 +8,11 @@
     k                                  a function k(A, B) of two matrices of points
     ([0, 3], "gaussian")               some of the columns, by number, name or slice
     mklopt.kernels.kloft(10)           a family
+    "rbf(0.5)"                         exp(−γ‖x − z‖²)
+    "rbf"                              γ = 1/(d · variance of all entries of X), the
+                                       gamma="scale" of scikit-learn
+
+or a dict with names of views: {"blood": ([0, 3], "gaussian"), "all": "linear"}.
 
 "gaussian" alone has the width 2σ² = mean ‖x_i − x_j‖², "polynomial" the degree 2,
 "laplacian" the width 1.
@@ -19,10 +24,10 @@ over samples with their weights, so that a weight of 2 is the same as a copy.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +49,34 @@ FAMILIES: dict[str, tuple[Callable[..., kernels.Family], tuple]] = {  # and defa
 }
 
 
-def family_of(given: Any, d: int, names: Sequence[str] | None = None) -> kernels.Family:
-    """The family of a list of kernels, on d features with these names."""
+class Points(NamedTuple):
+    """What kernels are on: d features with names, and samples if they are known."""
+
+    d: int
+    names: Sequence[str] | None = None
+    X: Array | None = None
+    weight: Array | None = None
+
+    def on(self, columns: tuple[int, ...]) -> "Points":
+        """These columns alone; inside a view they have numbers."""
+        X = None if self.X is None else self.X[:, list(columns)]
+        return Points(len(columns), None, X, self.weight)
+
+
+def family_of(
+    given: Any,
+    d: int,
+    names: Sequence[str] | None = None,
+    X: Array | None = None,
+    weight: Array | None = None,
+) -> kernels.Family:
+    """The family of a list or dict of kernels, on d features with these names."""
+    return _family(given, Points(d, names, X, weight))
+
+
+def _family(given: Any, points: Points) -> kernels.Family:
+    if isinstance(given, Mapping) and given:
+        return reduce(add, (_view(name, k, points) for name, k in given.items()))
     if isinstance(given, str | tuple | kernels.Family) or callable(given):
         given = [given]
     if not isinstance(given, list) or not given:
@@ -53,7 +84,26 @@ def family_of(given: Any, d: int, names: Sequence[str] | None = None) -> kernels
             f"kernels = {short(given)}; give a list of kernels such as 'gaussian(2)', "
             "functions k(A, B), pairs (columns, kernel), or a family of mklopt.kernels"
         )
-    return reduce(add, (_one(kernel, d, names) for kernel in given))
+    return reduce(add, (_one(kernel, points) for kernel in given))
+
+
+def _view(name: Any, given: Any, points: Points) -> kernels.Family:
+    """The kernels of a view with a name, on its columns or on all."""
+    pair = isinstance(given, tuple) and len(given) == 2
+    where, inner = given if pair else (slice(None), given)
+    columns = _columns(where, points.d, points.names)
+    return kernels.views(_family(inner, points.on(columns)), {str(name): columns})
+
+
+def columns_in_use(given: Any, d: int, names: Sequence[str] | None) -> set[int]:
+    """The columns of X that kernels read."""
+    parts = list(given.values()) if isinstance(given, Mapping) else given
+    if not isinstance(parts, list):
+        parts = [parts]
+    pairs = [k for k in parts if isinstance(k, tuple) and len(k) == 2]
+    if len(pairs) < len(parts):
+        return set(range(d))
+    return {place for where, _ in pairs for place in _columns(where, d, names)}
 
 
 def usual_family(X: Array, weight: Array) -> kernels.Family:
@@ -65,29 +115,34 @@ def usual_family(X: Array, weight: Array) -> kernels.Family:
     return kernels.gaussians(widths) + kernels.polynomials((1, 2, 3), offset=r2)
 
 
-def _one(kernel: Any, d: int, names: Sequence[str] | None) -> kernels.Family:
+def _one(kernel: Any, points: Points) -> kernels.Family:
     if isinstance(kernel, kernels.Family):
         return kernel
     if isinstance(kernel, str):
-        return _read(kernel)
+        return _read(kernel, points)
     if callable(kernel):
         return kernels.function(kernel)
     if isinstance(kernel, tuple) and len(kernel) == 2:
-        columns = _columns(kernel[0], d, names)
-        label = ", ".join(map(str, columns))
-        return kernels.views(_one(kernel[1], d, names), {f"x[{label}]": columns})
+        columns = _columns(kernel[0], points.d, points.names)
+        some, names = ", ".join(map(str, columns)), points.names
+        label = f"x[{some}]" if names is None else ", ".join(names[c] for c in columns)
+        return kernels.views(_one(kernel[1], points.on(columns)), {label: columns})
     raise ValueError(
         f"a kernel is {short(kernel)}; give a string such as 'gaussian(2)', a function "
         "k(A, B), or a pair (columns, kernel)"
     )
 
 
-def _read(text: str) -> kernels.Family:
+def _read(text: str, points: Points) -> kernels.Family:
     found = FORM.fullmatch(text.strip())
     name, argument, on = found.groups() if found else ("", None, None)
+    if name == "rbf":
+        width = _width_of(text, argument or "scale", points)
+        return kernels.gaussians(width, **({} if on is None else {"on": on}))
     if name not in FAMILIES:
+        known = [*FAMILIES, "rbf"]
         raise ValueError(
-            f"kernel {text!r} is not known; {choices(name or text, FAMILIES)}, "
+            f"kernel {text!r} is not known; {choices(name or text, known)}, "
             "with a width or degree in brackets, such as 'gaussian(2.5) on single'"
         )
     make, arguments = FAMILIES[name]
@@ -96,6 +151,30 @@ def _read(text: str) -> kernels.Family:
         return make(*arguments, **({} if on is None else {"on": on}))
     except (TypeError, ValueError) as error:
         raise ValueError(f"kernel {text!r} cannot be read: {error}") from None
+
+
+def _width_of(text: str, argument: str, points: Points) -> float:
+    """σ of exp(−γ‖x − z‖²): γ = 1/2σ²."""
+    if argument.strip() == "scale" and points.X is None:
+        raise ValueError(
+            f"kernel {text!r} cannot be read without samples; give γ, as in 'rbf(0.5)'"
+        )
+    try:
+        gamma = _scale(points) if argument.strip() == "scale" else float(argument)
+    except ValueError:
+        gamma = 0.0
+    if not 0 < gamma < np.inf:
+        said = f"kernel {text!r} cannot be read: γ is a positive number or 'scale'"
+        raise ValueError(said)
+    return float(np.sqrt(0.5 / gamma))
+
+
+def _scale(points: Points) -> float:
+    """1/(d · variance of all entries), with weights of samples; 1 if entries agree."""
+    X = np.empty((0, 0)) if points.X is None else points.X
+    mean = np.average(X.mean(axis=1), weights=points.weight)
+    variance = np.average(((X - mean) ** 2).mean(axis=1), weights=points.weight)
+    return 1.0 / (points.d * float(variance)) if variance > 0 else 1.0
 
 
 def _number(text: str) -> Any:

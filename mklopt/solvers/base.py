@@ -101,7 +101,7 @@ class Solver:
     name : str
         The name that `solve` takes.
     steps : function
-        A generator function of (problem, *, start, …) that yields iterates.
+        A generator function `(problem, *, start, …)` that yields iterates.
     needs : frozenset of str
         The formulation must state all these traits; "a or b": one of the two.
     losses : frozenset of str

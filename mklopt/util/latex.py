@@ -5,6 +5,8 @@ r"""Text and figures for LaTeX: any LaTeX accepts them, plain pdflatex included.
 
 Matplotlib writes PGF with the letters it was given, an undefined \mathdefault, and the
 folders of its fonts; here letters are escaped first, the rest is corrected afterwards.
+
+pylatexenc 2.11 is not used: it leaves the accent of θ̂ as it is, which pdflatex refuses.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Tables for the terminal, Markdown, LaTeX and HTML: the one place that writes them.
 
-A cell is text, or a rich Text in bold, which is bold everywhere.
+A cell is text, or a rich Text in bold, which is bold everywhere. One rich table is
+written in all four forms; tabulate and pandas have no cell that is bold in all of them.
 """
 
 from __future__ import annotations

@@ -333,3 +333,94 @@ def test_a_grid_over_parameters_of_the_formulation():
     assert text.loss.get_params() == {"delta": 2.0}
     with pytest.raises(ValueError, match="has no parameter q; it has p"):
         text.set_params(formulation__q=3)
+
+
+# ---- data frames, views, scikit-learn's width ----------------------------------------
+
+
+def people(n=60):
+    X, y = two_classes(n)
+    frame = pd.DataFrame(X, columns=["age", "size", "colour"])
+    frame.insert(1, "city", np.where(X[:, 0] > 0, "Oslo", "Bern"))
+    return frame, y
+
+
+def test_views_have_names_and_columns_that_are_not_read_may_be_text():
+    frame, y = people()
+    views = {"body": (["age", "size"], ["gaussian(2)", "linear"]),
+             "look": ("colour", "gaussian(1)")}  # fmt: skip
+    model = MKLClassifier(views).fit(frame, y)
+    names = ["body: gaussian(2)", "body: linear", "look: gaussian(1)"]
+    assert model.kernel_names_ == names
+    plain = MKLClassifier({"body": ([0, 1], ["gaussian(2)", "linear"]),
+                           "look": ([2], "gaussian(1)")})  # fmt: skip
+    numbers = frame.drop(columns="city").to_numpy()
+    expected = plain.fit(numbers, y).decision_function(numbers)
+    np.testing.assert_allclose(model.decision_function(frame), expected, atol=1e-9)
+    assert list(frame["city"][:1]) == ["Oslo"] or list(frame["city"][:1]) == ["Bern"]
+    with pytest.raises(ValueError, match="could not convert string"):
+        MKLClassifier({"all": "linear"}).fit(frame, y)
+
+
+def test_kernels_have_the_names_of_columns():
+    frame, y = people()
+    frame = frame.drop(columns="city")
+    model = MKLClassifier(["linear on single"]).fit(frame, y)
+    assert model.kernel_names_ == [
+        "linear on age",
+        "linear on size",
+        "linear on colour",
+    ]
+    pair = MKLClassifier([(["age", "colour"], "linear on single")]).fit(frame, y)
+    assert pair.kernel_names_ == [f"age, colour: linear on x{i}" for i in (0, 1)]
+
+
+@pytest.mark.parametrize("gamma", ["scale", 0.3])
+def test_rbf_is_the_kernel_of_scikit_learn(gamma):
+    from sklearn.metrics.pairwise import rbf_kernel
+    from sklearn.svm import SVC
+
+    X, y = two_classes()
+    text = "rbf" if gamma == "scale" else "rbf(0.3)"
+    width = SVC(gamma=gamma).fit(X, y)._gamma
+    model = MKLClassifier([text], normalize=None).fit(X, y)
+    found = model.result_.problem.grams.kernel(0)
+    order = np.unique(np.column_stack([X, y == "yes"]), axis=0)[:, :-1]
+    np.testing.assert_allclose(found, rbf_kernel(order, gamma=width), atol=1e-12)
+    with pytest.raises(ValueError, match=r"'rbf\(0\)' cannot be read: γ is a positive"):
+        MKLClassifier(["rbf(0)"]).fit(X, y)
+    with pytest.raises(ValueError, match="without samples; give γ"):
+        family_of("rbf", 3)
+
+
+def test_missing_values_get_a_sentence_that_helps():
+    X, y = two_classes()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match=r"make_pipeline\(SimpleImputer\(\), MKLClass"):
+        MKLClassifier(["linear"]).fit(X, y)
+
+
+def test_a_warm_start_needs_fewer_iterations_and_ends_at_the_same_point():
+    X, y = two_classes(120)
+    how: dict[str, Any] = dict(kernels=KERNELS, solver="spicy", tol=1e-8)
+    warm = MKLClassifier(**how, warm_start=True).fit(X, y)
+    first, cold = warm.n_iter_, MKLClassifier(**how).fit(X, y)
+    assert warm.fit(X, y).n_iter_ < first == cold.fit(X, y).n_iter_
+    np.testing.assert_allclose(
+        warm.decision_function(X), cold.decision_function(X), atol=1e-3
+    )
+    assert warm.fit(X[:50], y[:50]).certificate_.relative_gap <= 1e-8  # other sizes
+
+
+def test_sample_weights_are_routed():
+    from sklearn import config_context
+    from sklearn.model_selection import cross_validate
+
+    X, y = two_classes(40)
+    with config_context(enable_metadata_routing=True):
+        model = MKLClassifier(["linear"], tol=1e-3).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=False)
+        how: Any = {"cv": 2, "return_estimator": True}
+        found = cross_validate(model, X, y, params={"sample_weight": np.full(40, 5.0)},
+                               **how)  # fmt: skip
+    assert [m.result_.problem.C for m in found["estimator"]] == [5.0, 5.0]

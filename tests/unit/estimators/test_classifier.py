@@ -168,3 +168,25 @@ def test_clones_and_pickles_predict_the_same_and_leave_matrices_behind(
     loaded = joblib.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.decision_function(X), f)
     assert isinstance(model.result_, mklopt.Result)
+
+
+def test_class_weights_are_sample_weights():
+    X, y = two_classes()
+    y = np.where(np.arange(60) < 45, "no", y)  # unbalanced
+    each = np.where(y == "yes", 3.0, 0.5)
+    given = MKLClassifier(["linear"], class_weight={"yes": 3.0, "no": 0.5}).fit(X, y)
+    same = MKLClassifier(["linear"]).fit(X, y, sample_weight=each)
+    np.testing.assert_array_equal(given.decision_function(X), same.decision_function(X))
+    count = np.sum(y == "yes")
+    balanced = MKLClassifier(["linear"], class_weight="balanced").fit(X, y)
+    C = np.unique(balanced.result_.problem.C)
+    np.testing.assert_allclose(C, np.sort([30 / count, 30 / (60 - count)]))
+    both = MKLClassifier(["linear"], class_weight="balanced")
+    twice = both.fit(X, y, sample_weight=np.full(60, 2.0)).result_.problem.C
+    np.testing.assert_allclose(np.unique(twice), 2 * C)
+
+
+def test_the_hinge_says_how_to_get_probabilities():
+    with pytest.raises(AttributeError, match="has no attribute") as error:
+        MKLClassifier().predict_proba  # noqa: B018
+    assert "CalibratedClassifierCV" in str(error.value.__cause__)
