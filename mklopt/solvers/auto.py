@@ -19,9 +19,9 @@ Algorithm. By what the formulation and the loss state:
     everything else, or one of these failed  `spicy`, from the best point so far; if it
                                              fails, too, `analytic` where possible
 
-`Result.choice` says which solver was picked, and why. For trees of groups with the hinge
-(n = 500, M = 50) `analytic` takes two thirds of the time of `spicy`, but no weight
-becomes 0; one after the other take half of it.
+`Result.choice` says which solver was picked, and why. For trees of groups with the
+hinge (n = 500, M = 50) `analytic` takes two thirds of the time of `spicy`, but no
+weight becomes 0; one after the other take half of the time, and weights become 0.
 
 Two ideas were tried and left out, because they save nothing. (1) A copy of the kernels
 in single precision: at n = 1000 the copy costs 0.7 passes and saves 0.25 per iterate,
