@@ -35,7 +35,6 @@ from .recognized import Twin, from_penalty, from_price, twin_of
 OPERATORS = ["value", "conjugate", "weights", "prox", "prox_slope", "feasible_scale"]
 OPERATORS += ["dual_weights", "reweight", "elasticities"]
 PARAMETER = "a parameter"  # stands for a number in keys of templates
-FAR = 1e3  # a block norm at which every Ω that depends on it has grown
 # What belongs to the traits of the twin.
 STATED = ("ball", "orthant", "strongly_convex", "groups", "exponents", "exponent")
 
@@ -350,24 +349,6 @@ def _check_increase(declared: Keyed, M: int) -> None:
                     "each block norm, or the problem in w is not convex: leave out "
                     "negative terms, and write cp.pos(u - 1) for u - 1"
                 )
-    for m, free in enumerate(_unpenalized(owner, M)):
-        if free:
-            raise ValueError(
-                f"{owner!r} does not change when u_{m} grows from 0 to {FAR:.0f}: "
-                f"kernel {m} has no penalty; put it into a term, such as a group of "
-                "its own"
-            )
-
-
-def _unpenalized(owner: Declared, M: int) -> Array:
-    """The kernels on which Ω does not depend: constant along e_m from 0, so anywhere.
-
-    An increasing convex function that is constant from 0 on e_m has no slope in this
-    direction at infinity, and therefore nowhere.
-    """
-    here = owner.value(np.zeros(M))
-    there = np.array([owner.value(far) for far in FAR * np.eye(M)])
-    return there <= here + 1e-12 * (1 + abs(here))
 
 
 def formulation(function: Callable[..., Any]) -> Declared:

@@ -217,12 +217,10 @@ class Epigraph:
             calls = [c for c in numpy_calls(self.declare) if c not in HARMLESS]
             better = [f"cp.{call.rpartition('.')[2]}" for call in calls]
             instead = ", ".join(better or ["cp.sum and not np.sum"])
-            advice = f"write it with CVXPY's functions, {instead}"
-            if isinstance(error, IndexError):
-                advice = f"its entries have the numbers 0 to {self.shape[0] - 1}"
             raise ValueError(
                 f"{self.what} cannot be evaluated at a variable of shape {self.shape} "
-                f"({', '.join(calls) + ' is of NumPy' if calls else said}); {advice}"
+                f"({', '.join(calls) + ' is of NumPy' if calls else said}); write it "
+                f"with CVXPY's functions, {instead}"
             ) from error
         if isinstance(expression, int | float | np.ndarray):
             expression = cp.Constant(expression)

@@ -109,9 +109,7 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
         (lambda u: (cp.sum(u), [u >= 1]), "infinite at u = 0"),
         (lambda u: cp.sum(u[:2]) * u[2], "is neither convex nor concave"),
         (lambda u: (cp.sum(u), [cp.sqrt(u) <= 1]), "its constraint .* is not convex"),
-        (lambda u: cp.sum(u) + u[7], r"shape \(6,\) \(IndexError.* numbers 0 to 5$"),
-        (lambda u: cp.sum(u[:5]), "grows from 0 to 1000: kernel 5 has no penalty"),
-        (lambda u: cp.norm(u[[1, 2]]) + u[3], "kernel 0 has no penalty"),
+        (lambda u: cp.sum(u) + u[7], r"shape \(6,\) \(IndexError"),
         (
             lambda u: cp.sum(cp.sqrt(u)),
             r"not a convex .*: its part .* is concave; write",
