@@ -17,11 +17,12 @@ if not __name__.startswith("mklopt."):
         "copies of every class"
     )
 
+from ..util.checks import snake_case
 from . import losses as losses_room
 from .base import Formulation
 from .declared import Declared, Variational, formulation, stripped, variational
 from .groupings import graph_edges, groups_by, tree_groups
-from .losses.base import Loss, snake_case
+from .losses.base import Loss
 from .losses.declared import loss, stripped_loss
 
 __all__ = [

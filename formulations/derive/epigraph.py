@@ -42,6 +42,7 @@ from .sorted_sums import UNSETTLED, Ordered, in_order
 
 # What constants may be made with, of NumPy.
 HARMLESS = ("np.array", "np.arange", "np.ones", "np.zeros", "np.eye", "np.asarray")
+FAR = 1e3  # an entry at which every h that depends on it has grown
 
 
 class DerivationError(RuntimeError):
@@ -217,10 +218,12 @@ class Epigraph:
             calls = [c for c in numpy_calls(self.declare) if c not in HARMLESS]
             better = [f"cp.{call.rpartition('.')[2]}" for call in calls]
             instead = ", ".join(better or ["cp.sum and not np.sum"])
+            advice = f"write it with CVXPY's functions, {instead}"
+            if isinstance(error, IndexError):
+                advice = f"its entries have the numbers 0 to {self.shape[0] - 1}"
             raise ValueError(
                 f"{self.what} cannot be evaluated at a variable of shape {self.shape} "
-                f"({', '.join(calls) + ' is of NumPy' if calls else said}); write it "
-                f"with CVXPY's functions, {instead}"
+                f"({', '.join(calls) + ' is of NumPy' if calls else said}); {advice}"
             ) from error
         if isinstance(expression, int | float | np.ndarray):
             expression = cp.Constant(expression)
@@ -424,8 +427,26 @@ class Epigraph:
         if solution.status != "Solved":
             raise DerivationError(
                 f"{self.what}: {quantity} could not be derived numerically (Clarabel "
-                f"says {solution.status}); give it in closed form, or rescale the data"
+                f"says {solution.status}); {self._advice()}"
             )
+
+    def _advice(self) -> str:
+        """What may help: kernels that are in no term are a common mistake."""
+        free = self._free() if self.nonneg and self.is_explicit else np.zeros(0, int)
+        if free.size:
+            names = ", ".join(map(str, free))
+            return f"no term has u_m for m = {names}: give these kernels a penalty"
+        return "give it in closed form, or rescale the data"
+
+    def _free(self) -> Array:
+        """The entries of x ≥ 0 on which h does not depend.
+
+        A convex function that increases, and is constant from 0 on along an axis, has
+        no slope in this direction anywhere.
+        """
+        here = self.value(np.zeros(self.shape))
+        far = [self.value(FAR * axis) for axis in np.eye(self.shape[0])]
+        return np.flatnonzero([np.all(there <= here) for there in far])
 
     # ---- the same duality as CVXPY constraints ------------------------------------
 

@@ -39,6 +39,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ...util.checks import snake_case
 from ..base import stated
 from ..derive.closed_forms import ClosedForms
 from ..derive.declaration import Keyed, split
@@ -527,11 +528,6 @@ def per_sample(step: Array | float, f: Array) -> Array:
     """A step, or one per sample, against predictions with one or with k outputs."""
     step = np.asarray(step, float)
     return step[:, None] if step.ndim == 1 and f.ndim == 2 else step
-
-
-def snake_case(name: str) -> str:
-    """EpsInsensitive becomes eps_insensitive."""
-    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
 
 def minimize_in_space(loss: Loss, f: Array, y: Array, C: Array) -> Array:

@@ -1,13 +1,12 @@
 """The command `mklopt list`: everything that has a name, with one line each."""
 
 import re
-from collections.abc import Mapping
 
 import click
-from rich.console import Console
-from rich.markup import escape
 
+from ..util.checks import snake_case
 from ..util.tables import headless_table
+from . import sources
 from .words import AS_JSON, check_known, echo_json
 
 KINDS = ("solvers", "formulations", "losses", "data", "papers", "families")
@@ -28,6 +27,9 @@ def command(kind: str | None, as_json: bool) -> None:
     if as_json:
         echo_json(found)
         return
+    from rich.console import Console
+    from rich.markup import escape
+
     console = Console()
     for title, known in found.items():
         table = headless_table(title)
@@ -56,21 +58,16 @@ Named = dict[str, dict[str, str]]  # names and first lines, by title
 
 
 def _solvers() -> Named:
-    from ..solvers import solvers
-
-    return {"solvers": {name: solver.about for name, solver in solvers().items()}}
+    return {"solvers": {name: one.about for name, one in sources.solvers().items()}}
 
 
 def _formulations() -> Named:
-    from ..formulations import formulations
-
-    return {"formulations": _first_lines(formulations())}
+    return {"formulations": sources.formulations()}
 
 
 def _losses() -> Named:
-    from ..formulations import losses_by_name
-
-    return {"losses": _first_lines(losses_by_name())}
+    found = {snake_case(name): line for name, line in sources.losses().items()}
+    return {"losses": dict(sorted(found.items()))}
 
 
 def _data_sets() -> Named:
@@ -80,34 +77,21 @@ def _data_sets() -> Named:
 
 
 def _families() -> Named:
-    from ..gmkl.families import KernelFamily
-    from ..gmkl.regularizers import Regularizer
-
     return {
-        "kernel families": _first_lines(_children(KernelFamily)),
-        "their regularizers": _first_lines(_children(Regularizer)),
+        "kernel families": sources.children("KernelFamily", "gmkl/families"),
+        "their regularizers": sources.children("Regularizer", "gmkl/regularizers"),
     }
-
-
-def _first_lines(known: Mapping[str, object]) -> dict[str, str]:
-    return {k: (v.__doc__ or "").strip().split("\n")[0] for k, v in known.items()}
-
-
-def _children(root: type) -> dict[str, type]:
-    known: list[type] = root.__subclasses__()
-    return {c.__name__: c for c in known if c.__module__.startswith("mklopt.")}
 
 
 def _papers() -> Named:
     """What each paper is; without a checkout, the solvers that name it."""
     from ..claims.items import NotACheckout, about, known
-    from ..solvers import solvers
 
     try:
         return {"papers": {key: about(key)[0] for key in known()}}
     except NotACheckout:
         found: dict[str, list[str]] = {}
-    for name, solver in solvers().items():
+    for name, solver in sources.solvers().items():
         for key in re.findall(r"[a-z]+\d{4}", solver.reference):
             found.setdefault(key, []).append(name)
     lines = {key: f"solvers {', '.join(found[key])}" for key in sorted(found)}

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from ..util.arrays import Array, real_array
 from ..util.exponential import exponentials
@@ -148,6 +147,8 @@ class CityBlock(Parameters):
     sigma: float
 
     def __call__(self, A: Array, B: Array) -> Array:
+        from scipy.spatial.distance import cdist
+
         K = cdist(A, B, "cityblock")
         K *= -1.0 / self.sigma
         return np.asarray(np.exp(K, out=K))

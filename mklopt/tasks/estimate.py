@@ -68,7 +68,7 @@ class Estimate:
     Parameters
     ----------
     solver : str
-        The solver; for "auto" the one that it begins with.
+        The solver; for "auto" the one that is to reach the tolerance.
     tol : float
         The relative gap to reach.
     reads : float
@@ -161,7 +161,7 @@ def estimate(
         raise ValueError(f"tol = {tol}; an estimate needs a gap between 0 and 1")
     method = solver if isinstance(solver, Solver) else find(solver, problem)
     if method is auto:
-        method = next(plan(problem))[0]
+        method = next(stage.solver for stage in plan(problem) if not stage.until)
     smooth, other = READS.get(method.name, (None, None))
     known = smooth if "smooth_dual" in problem.formulation.traits else other
     first, more = known or UNKNOWN

@@ -51,6 +51,11 @@ def unknown(what: str, name: Any, known: Iterable[str], more: str = "") -> str:
     return f"{what} {short(name)} is not known; {choices(name, known, more)}"
 
 
+def snake_case(name: str) -> str:
+    """EpsInsensitive becomes eps_insensitive."""
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
 def check_choice(value: Any, name: str, known: Iterable[Any]) -> Any:
     """The value if it is one of these words, or of None, True and False."""
     known = list(known)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.special import stdtrit
 
 from .checks import check_path, short
 from .extras import need
@@ -209,6 +208,8 @@ def band(
     values, back = (np.log(values), np.exp) if log else (values, np.asarray)
     seeds, mean = len(values), np.mean(values, axis=0)
     if seeds > 1:
+        from scipy.special import stdtrit
+
         kind = "geometric mean" if log else "mean"
         label += f" ({kind} of {seeds} seeds, {LEVEL:.0%})"
         width = -stdtrit(seeds - 1, (1 - LEVEL) / 2) / np.sqrt(seeds)

@@ -84,7 +84,7 @@ def mklopt(*arguments: str) -> subprocess.CompletedProcess[str]:
         ),
         (["certify", "--formulation", "L2"], "formulation 'L2' is not known"),
         (["certify", "--jobs", "0"], "0 is not in the range x>=1"),
-        (["certifi"], "No such command"),
+        (["certifi"], "command 'certifi' is not known; did you mean 'certify'"),
     ],
 )
 def test_wrong_commands_get_one_clear_sentence(arguments, words):

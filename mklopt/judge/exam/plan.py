@@ -29,6 +29,7 @@ from ...reference.graded_problems import GRADED, GRADES, Graded
 from ...run.own_solver import name_of
 from ...solvers import Solver
 from ...tasks.race import named_problems
+from ...util.checks import unknown
 from ...util.tables import shown
 from .fresh import (
     LARGE_C,
@@ -209,9 +210,7 @@ def _seed(given: Any) -> int:
 def _check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
     for name in given:
         if name not in known:
-            raise ValueError(
-                f"{what} {name!r} is not known; choose from {', '.join(known)}"
-            )
+            raise ValueError(unknown(what, name, known))
 
 
 def _list(given: Any) -> list:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...run.own_solver import callable_with_a_problem, name_of
 from ...solvers import Solver, solvers
+from ...util.checks import unknown
 from .sandbox import Trials
 
 
@@ -33,7 +34,9 @@ def find_solver(given: Any) -> Target:
     if isinstance(given, str) and ":" in given:
         with Trials(given, (), 0.0) as trials:
             return Target(given, _solver(trials.statement()), given)
-    found = solvers().get(given, given) if isinstance(given, str) else given
+    if isinstance(given, str) and given not in solvers():
+        raise ValueError(unknown("solver", given, solvers(), "or module:name"))
+    found = solvers()[given] if isinstance(given, str) else given
     found = callable_with_a_problem(found)
     stated = found if isinstance(found, Solver) else None
     return Target(found, stated, name_of(found))

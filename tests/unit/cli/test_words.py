@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mklopt.cli import main
+from mklopt.cli import MODULES, main
 from mklopt.cli.words import (
     check_known,
     echo_json,
@@ -25,7 +25,7 @@ def mklopt_(*words: str):
 
 def test_help_fits_a_screen_and_every_command_has_an_example():
     assert len(mklopt_("--help").output.split("\n")) <= 24
-    for name in main.commands:
+    for name in MODULES:
         assert "Example" in mklopt_(name, "--help").output, name
 
 
@@ -35,7 +35,7 @@ def test_help_fits_a_screen_and_every_command_has_an_example():
 def test_help_says_what_exit_codes_mean_and_what_options_do(name):
     shown = " ".join(mklopt_(name, "--help").output.split())
     assert "Exit code 0: " in shown and "usage error" in shown
-    for option in main.commands[name].params:
+    for option in main.get_command(None, name).params:
         assert isinstance(option, click.Argument) or option.help, option.name
 
 

@@ -109,7 +109,7 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
         (lambda u: (cp.sum(u), [u >= 1]), "infinite at u = 0"),
         (lambda u: cp.sum(u[:2]) * u[2], "is neither convex nor concave"),
         (lambda u: (cp.sum(u), [cp.sqrt(u) <= 1]), "its constraint .* is not convex"),
-        (lambda u: cp.sum(u) + u[7], r"shape \(6,\) \(IndexError"),
+        (lambda u: cp.sum(u) + u[7], r"shape \(6,\) \(IndexError.* numbers 0 to 5$"),
         (
             lambda u: cp.sum(cp.sqrt(u)),
             r"not a convex .*: its part .* is concave; write",
@@ -120,6 +120,13 @@ def test_certify_survives_candidates_for_which_nothing_can_be_derived():
 def test_a_wrong_formulation_is_refused_when_the_problem_is_made(declare, words):
     with pytest.raises(ValueError, match=words):
         Problem(GRAMS, Y, formulation=formulation(declare))
+
+
+def test_kernels_without_a_penalty_are_named_where_a_solver_fails():
+    overlap = formulation(lambda u: cp.norm(u[:3]) + cp.norm(u[2:5]))  # none has u_5
+    found = solve(Problem(GRAMS, Y, "hinge", overlap), max_iter=5)
+    assert found.status == "failed"
+    assert "no term has u_m for m = 5: give these kernels a penalty" in found.message
 
 
 def test_what_is_not_a_function_is_refused():

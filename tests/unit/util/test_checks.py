@@ -23,6 +23,7 @@ from mklopt.util.checks import (
     choices,
     real_number,
     short,
+    snake_case,
     too_large,
     unknown,
 )
@@ -139,3 +140,8 @@ def test_names_near_a_wrong_one_are_said():
     assert said.startswith("solver 'simpel' is not known; did you mean 'simple'?")
     with pytest.raises(ValueError, match="mode = 'fst'; did you mean 'fast'"):
         check_choice("fst", "mode", ("fast", "slow"))
+
+
+def test_names_of_classes_become_words():
+    assert snake_case("EpsInsensitive") == "eps_insensitive"
+    assert snake_case("Hinge") == "hinge"

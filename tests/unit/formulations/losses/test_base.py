@@ -15,7 +15,6 @@ from mklopt.formulations.losses.base import (
     minimize_in_space,
     minimize_on_line,
     per_sample,
-    snake_case,
 )
 from mklopt.formulations.losses.domains import Box, Projected
 
@@ -131,7 +130,6 @@ def test_free_coordinates_are_off_their_bounds_and_kinks():
     assert list(smooth.free(np.array([-1.0, 0.0, 1.0, 1.9]), room=0.2)) == [1, 2]
 
 
-def test_names_and_steps():
-    assert snake_case("EpsInsensitive") == "eps_insensitive"
+def test_a_step_per_sample_is_one_column():
     assert per_sample(np.ones(3), np.ones((3, 2))).shape == (3, 1)
     assert per_sample(0.5, np.ones(3)) == 0.5

@@ -83,7 +83,7 @@ def test_a_module_that_cannot_be_imported_gets_one_sentence(here):
         ("nowhere:solve", "no module 'nowhere' here or installed"),
         ("json:solve", "module 'json' has no 'solve'"),
         ("json:__name__", "is no solver; give a generator function"),
-        ("analytik", "'analytik' is no solver; give a generator"),
+        ("analytik", "solver 'analytik' is not known; did you mean 'analytic'?"),
         (7, "7 is no solver"),
         (lambda problem, more: None, "alone: missing a required argument"),
     ],
