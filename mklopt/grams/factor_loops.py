@@ -2,6 +2,7 @@
 
     times     F w          one sum per row
     against   FᵀA          one sum per block of BLOCK rows and column
+    ascend    steps of dual coordinate ascent, one row after the other
 
 `runs` are ranges of columns (first, last): those of the kernels concerned. Numbers in
 single precision are converted as they are read; all sums are in float64.
@@ -160,6 +161,67 @@ def gather_scaled(F, runs, rows, scale, out):
                 o[j] = s * part[j]
             place += len(part)
         out[i, place] = s
+
+
+@inlined(fastmath=ANY_ORDER)
+def _square(row, scale):
+    total = 0.0
+    for j in range(len(row)):
+        total += scale[j] * row[j] * row[j]
+    return total
+
+
+@inlined(fastmath=ANY_ORDER)
+def _add_scaled(o, row, scale, a):
+    for j in range(len(o)):
+        o[j] += a * (scale[j] * row[j])
+
+
+@inlined()
+def _best(linear, kink, ridge, low, high, square, g, a):
+    """The best α_i between its bounds if all others stay; g: the prediction now."""
+    t, curve = linear - g + square * a, square + ridge
+    t = t - kink if t > kink else (t + kink if t < -kink else 0.0)
+    if t == 0.0:
+        return min(max(0.0, low), high)
+    if abs(t) >= curve * max(abs(low), abs(high)):
+        return high if t > 0.0 else low
+    return min(max(t / curve, low), high)
+
+
+@compiled()
+def ascend(F, runs, rows, scale, form, alpha, w, squares):
+    """Maximize over α_i for each of the rows in turn; w = scale ∘ Fᵀα follows.
+
+    form: ℓ, κ, r, low and high of each row, (5, n); squares: Σ_j scale_j F_ij², or -1
+    where it is not known yet. Returns by how much the dual value has risen, and the
+    number of α_i that are at a bound now.
+    """
+    gain, bounded = 0.0, 0
+    for i in rows:
+        g, square = 0.0, squares[i]
+        for k in range(len(runs)):
+            left, right = runs[k, 0], runs[k, 1]
+            g += _dot(F[i, left:right], w[left:right])
+        if square < 0.0:
+            square = 0.0
+            for k in range(len(runs)):
+                left, right = runs[k, 0], runs[k, 1]
+                square += _square(F[i, left:right], scale[left:right])
+            squares[i] = square
+        linear, kink, ridge = form[0, i], form[1, i], form[2, i]
+        low, high, a = form[3, i], form[4, i], alpha[i]
+        best = _best(linear, kink, ridge, low, high, square, g, a)
+        bounded += best == low or best == high
+        move = best - a
+        if move != 0.0:
+            alpha[i] = best
+            slope = linear - g - 0.5 * ridge * (best + a) - 0.5 * square * move
+            gain += move * slope - kink * (abs(best) - abs(a))
+            for k in range(len(runs)):
+                left, right = runs[k, 0], runs[k, 1]
+                _add_scaled(w[left:right], F[i, left:right], scale[left:right], move)
+    return gain, bounded
 
 
 @compiled()

@@ -7,6 +7,7 @@ stacked in the same order,
     fold(A)      FᵀA: L_mᵀA of all kernels, (R, k)
     unfold(W)    F W = Σ_m L_m w_m, (n, k)
     gram         (F, 1)ᵀ diag(d) (F, 1), over some of the rows
+    ascend       steps of dual coordinate ascent, one row after the other
 
 All loops run on all threads in fixed blocks of rows (factor_loops.py). Sums over rows
 are made in at most PIECES pieces of whole blocks, and these are added by the tree of
@@ -23,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,13 +46,26 @@ def row_pieces(n: int) -> Partition:
     return Partition(n, BLOCK, PIECES)
 
 
+class Coordinates(NamedTuple):
+    """Where dual coordinate ascent is: α, and w = scale ∘ Fᵀα in all columns of F."""
+
+    scale: Array
+    form: Array  # (5, n): ℓ, κ, r, low and high of max ℓα − κ|α| − ½rα²
+    alpha: Array
+    w: Array
+    squares: Array  # Σ_j scale_j F_ij² of each row; -1: not known yet
+
+
 class Panel:
     """Some columns of one (n, R) array, and products with them.
 
     runs: ranges of columns (first, last) in order, an (r, 2) array
     ends: where the pieces of rows begin, and n; by default those of n rows
     width: the number of columns of F, those outside of the runs included
+    here: whether F is in this process
     """
+
+    here = True
 
     def __init__(self, F: Array, runs: Array, ends: Array | None = None):
         self.F = F
@@ -133,6 +147,11 @@ class Panel:
         total = tree_sum([_added(piece) if len(piece) else None for piece in pieces])
         total = np.zeros(blocks.shape[1:]) if total is None else total
         return np.ascontiguousarray(total[:, self.places].T)
+
+    def ascend(self, at: Coordinates, rows: Array) -> tuple[float, int]:
+        """Maximize over α_i of these rows in turn; see factor_loops.py."""
+        gain, bounded = factor_loops.ascend(self.F, self.runs, rows, *at)
+        return float(gain), int(bounded)
 
     def rows(self, which: Array) -> Panel:
         """Some of the rows, copied, with these columns only."""

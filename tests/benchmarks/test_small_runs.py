@@ -287,6 +287,13 @@ def test_the_benchmark_of_factors(monkeypatch, capsys):
     said = run(features, monkeypatch, capsys, "--cases", "small", "counts")
     assert said.count("converged") == 12  # shown twice
     assert "pass  counts, one kernel, n = 1,500, C = 100: products" in said
+    rival = features.against_liblinear(1500, 0.01, 1e-3, rank=5)
+    assert rival.status == "converged" and 0 < rival.epochs < 100
+    never = features.liblinear_time(*features.columns(1500, 5), 100.0, -1.0, 1e-9, 0.0)
+    assert np.isinf(never[0]) and never[1] >= 1
+    lost = features.Run("", 9, seconds={1e-3: 4.0}, other=np.inf, epochs=7)
+    assert "pass" in features.judged("liblinear", [lost])[0]
+    assert "not reached in 7 epochs" in features.judged("liblinear", [lost])[0]
     slow = features.Run("ℓ1", 10, seconds={1e-6: 4.0}, peak_mb=10.0)
     lines = features.judged("small", [slow])
     assert [line[:4] for line in lines] == ["FAIL", "pass"]

@@ -215,6 +215,8 @@ class Selection:
 class ClusterPanel(Panel):
     """Some columns of the factors on workers, all rows or some, and products."""
 
+    here = False
+
     def __init__(
         self, store: ClusterFactors, index: Array, some: Selection, runs: Array
     ):

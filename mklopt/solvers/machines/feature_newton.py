@@ -32,6 +32,7 @@ import numpy as np
 import scipy.linalg
 
 from ...grams.factors import Panel
+from .coordinate_ascent import opening
 from .linear import jittered_cholesky
 
 Array = np.ndarray
@@ -43,6 +44,7 @@ IDLE = 12  # Newton steps without progress: rounding
 PART = 4  # a cold start begins on one sample of so many, and so on …
 FEWEST, PER_COLUMN = 4000, 5  # … while there are so many, and so many per column of F
 COARSE_GAP = 1e-2  # the relative gap on a part of the samples
+OPENED_SIGMA = 3.0  # σ after coordinate ascent, relative to that of a cold start
 FIRST_BAND, LEAST_BAND = 0.3, 0.02  # shares of the samples
 BAND_GROWTH, WARM_BAND = 3.0, 2.0  # times the samples that move; after a new θ
 MOST_BAND = 0.5  # a larger band is the whole
@@ -142,7 +144,9 @@ class FeatureNewton:
     # ---- all samples ---------------------------------------------------------------
 
     def cold(self, tol: float) -> Point:
-        """Solve without a start: on a part of the samples first."""
+        """Solve without a start: after coordinate ascent, or on fewer samples first."""
+        if (begun := self.opened()) is not None:
+            return self.again(begun, tol)
         n, at = self.panel.n, None
         sizes, least = [n], max(FEWEST, PER_COLUMN * self.panel.R)
         while sizes[0] // PART >= least and self.terms.parts_help:
@@ -191,6 +195,22 @@ class FeatureNewton:
     def place(self, at: Point) -> None:
         """Give a point of all samples with Zx in g the best bias, and its gap."""
         self._place(Samples(None, self.panel, self.terms), at)
+
+    def opened(self) -> Point | None:
+        """The point after some epochs of coordinate ascent, where they pay."""
+        if self.bias or not (self.terms.shrinks and self.panel.here):
+            return None
+        found = opening(self.panel, self.root, self.terms)
+        if found is None:
+            return None
+        alpha, epochs = found
+        self.products += epochs
+        folded = self.fold(self.panel, alpha)
+        g = self.predict(self.panel, folded)
+        sigma = OPENED_SIGMA * self.terms.first_sigma
+        at = Point(folded, 0.0, alpha, sigma, g, folded)
+        self.place(at)
+        return at if np.isfinite(at.gap) else None
 
     def _begin(self, some: Samples, coarse: Point | None) -> Point:
         """The first point: 0, or that of fewer samples."""
