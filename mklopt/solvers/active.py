@@ -68,7 +68,7 @@ FIRST_POWER, FEATURE_POWER = 4, 2
 SHARE, FINAL_SHARE = 0.01, 1e-3
 # The gap of the inner solver relative to the whole gap: of SMO, and of Newton's method,
 # which ends well below its tolerance.
-SHARPNESS, SMOOTH_SHARPNESS = 1e-5, 1e-4
+SHARPNESS, SMOOTH_SHARPNESS = 1e-5, 1e-8
 
 
 def promised(problem: Problem) -> float:

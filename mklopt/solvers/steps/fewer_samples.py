@@ -14,6 +14,7 @@ from ...problem import Array, Problem
 
 PART = 4  # one sample of so many is taken, for a working set of kernels
 BLOCK = 8  # neighbours that are taken together: numbers in one line of memory
+ALIKE = 0.25  # how far means and spreads of labels may differ, relative to the spread
 FEWEST = 100  # samples that say something about the weights
 WORTH = 100_000_000  # numbers in all kernels: reading fewer takes less than the steps
 MOST_BYTES = 1_500_000_000  # of the kernels of the small problem, which are in memory
@@ -29,8 +30,7 @@ def samples_of(problem: Problem, part: int = PART) -> Array | None:
     stored = problem.grams.storage in ("packed", "full", "disk")
     if problem.grams.by_rows:
         stored, part = True, max(part, int(n * np.sqrt(4 * M / MOST_BYTES)) + 1)
-    blocks = np.arange(0, n - BLOCK + 1, part * BLOCK)
-    which = (blocks[:, None] + np.arange(BLOCK)).ravel()
+    which = _last_or_blocks(problem, part)
     worth = len(which) >= FEWEST and M * n**2 >= WORTH
     size = len(which) * (len(which) + 1) // 2 * problem.grams.dtype.itemsize
     large = M * size > MOST_BYTES
@@ -40,6 +40,23 @@ def samples_of(problem: Problem, part: int = PART) -> Array | None:
         return which
     share, whole = np.mean(y[which] > 0), np.mean(y > 0)
     return which if 0.5 * whole <= share and 0.5 * (1 - whole) <= 1 - share else None
+
+
+def _last_or_blocks(problem: Problem, part: int) -> Array:
+    """The last samples if their labels are as those of all; else blocks."""
+    n, y = problem.grams.n, problem.y
+    last = np.arange(n - n // part, n)
+    if problem.grams.by_rows or len(problem.shape) > 1 or not _alike(y[last], y):
+        blocks = np.arange(0, n - BLOCK + 1, part * BLOCK)
+        return (blocks[:, None] + np.arange(BLOCK)).ravel()
+    return last
+
+
+def _alike(some: Array, y: Array) -> bool:
+    """Whether the mean and the spread of these labels are near those of all."""
+    spread = float(np.std(y))
+    near = abs(float(np.mean(some) - np.mean(y))) <= ALIKE * spread
+    return near and abs(float(np.std(some)) - spread) <= ALIKE * spread
 
 
 def on_samples(problem: Problem, which: Array) -> Problem:

@@ -41,7 +41,7 @@ def newton(oracle: Oracle | Orthant, theta: Array, solved: bool = False) -> Step
             oracle.set_tolerance((yield oracle.iterate()))
         solved = False
         value, slope, gap = oracle.value, oracle.slope, oracle.gap
-        which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
+        which = np.flatnonzero((theta > 0) | _promising(slope, theta, oracle))
         which = which if len(which) else np.array([np.argmin(slope)])
         model = oracle.hessian(which)
         model[np.diag_indices_from(model)] += RIDGE * np.trace(model) / len(which)
@@ -81,15 +81,52 @@ def grown_minimum(
     return found
 
 
+def rational(model, slope, theta, pull, owner=None):
+    s = np.maximum(2 * pull, 1e-12 * np.max(2 * pull))
+    fixed = slope + pull
+    eye = np.eye(len(s))
+
+    def at(z):
+        D = (z - theta) / s
+        A = eye + model * D
+        x = np.linalg.solve(A, s)
+        return float(fixed @ z) - 0.5 * float((s * D) @ x), x, A
+
+    z = theta.copy()
+    value, x, A = at(z)
+    for k in range(12):
+        inner = np.linalg.solve(A, model)
+        inner = 0.5 * (inner + inner.T)
+        w = x / s
+        B = inner * np.outer(w, w)
+        B[np.diag_indices_from(B)] += 1e-9 * np.trace(B) / len(B)
+        g = fixed - 0.5 * x * w
+        new = minimum(B, g, z, owner)
+        step, t = new - z, 1.0
+        falls = float(g @ step)
+        if falls > -1e-6 * abs(float(slope @ (z - theta))) - 1e-300:
+            break
+        for _ in range(10):
+            trial = at(z + t * step)
+            if trial[0] <= value + 0.1 * t * falls:
+                break
+            t *= 0.4
+        z = z + t * step
+        value, x, A = trial
+    import os
+    if os.environ.get("SHOW"): print("       rounds", k)
+    return np.maximum(z, 0.0)
+
+
 def _target(
     model: Array, slope: Array, theta: Array, oracle: Oracle | Orthant, which: Array
 ) -> Array:
     """The minimum of the model; G of several simplices knows their growth already."""
     if isinstance(oracle, Orthant):
-        return grown_minimum(model, slope, theta, oracle.c - slope)
+        return rational(model, slope, theta, oracle.c - slope)
     owner = oracle.owner[which]
     if len(oracle.theta) == 1:
-        return grown_minimum(model, slope, theta, -slope, owner)
+        return rational(model, slope, theta, -slope, owner)
     return minimum(model, slope, theta, owner)
 
 
@@ -100,13 +137,12 @@ def _first_length(theta: Array, step: Array, oracle: Oracle | Orthant) -> float:
     return 1.0
 
 
-def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
+def _promising(slope: Array, theta: Array, oracle: Oracle | Orthant) -> Array:
     """The kernels whose slope is nearly as steep as that of the kernels in use."""
     if oracle.owner is None:
         return slope < 0.1 * oracle.c
-    steepest = np.zeros(len(oracle.theta))
-    np.minimum.at(steepest, oracle.owner, slope)
-    return np.asarray(slope < 0.9 * steepest[oracle.owner])
+    mean = oracle.sums(theta * slope)
+    return np.asarray(slope < 0.9 * mean[oracle.owner])
 
 
 def _clean(theta: Array, oracle: Oracle | Orthant) -> Array:
