@@ -4,8 +4,9 @@ A quarter of the samples needs a sixteenth of every kernel; of kernels that are 
 rows so many samples are taken that their kernels fit in memory. The C is larger, so
 that the loss keeps its size: the weights of the small problem are near those of the
 whole one.
-Samples are taken in blocks of neighbours, because memory is read in blocks, and the
-blocks are spread evenly, because samples may be sorted.
+They are the last ones, whose kernels are the end of packed storage, so that nothing is
+copied. If their labels are not as those of all, samples may be sorted. Then blocks are
+taken, because memory is read in blocks, and spread evenly.
 """
 
 import numpy as np
@@ -61,14 +62,19 @@ def _alike(some: Array, y: Array) -> bool:
 
 def on_samples(problem: Problem, which: Array) -> Problem:
     """The problem on these samples, with a C that keeps the size of the loss."""
-    costs = problem.costs[which] * (problem.grams.n / len(which))
+    costs = problem.costs[which] / share_of_costs(problem, which)
     return problem.with_(
         grams=problem.grams.samples(which), y=problem.y[which], C=costs
     )
 
 
+def share_of_costs(problem: Problem, which: Array) -> float:
+    """What is lost of ΣC if only these samples are left."""
+    return float(np.sum(problem.costs[which]) / np.sum(problem.costs))
+
+
 def on_all(problem: Problem, which: Array, alpha: Array) -> Array:
     """α of the small problem as a point of the whole one, 0 elsewhere."""
     out = np.zeros(problem.shape)
-    out[which] = alpha * (len(which) / problem.grams.n)
+    out[which] = alpha * share_of_costs(problem, which)
     return problem.feasible(out)
