@@ -18,8 +18,8 @@ ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 @compiled(fastmath=ANY_ORDER)
-def combine(P, index, theta, out, fresh, first, last):
-    """out[first:last] = Σ θ_m P[m, first:last], four kernels at a time.
+def combine(P, index, theta, out, offset, fresh, first, last):
+    """out[j] = Σ θ_m P[m, offset + j], first ≤ j < last, four kernels at a time.
 
     fresh = False: added to `out`. The kernels of a sum may come in parts of a multiple
     of four: it is the same sum, to the last bit.
@@ -27,17 +27,17 @@ def combine(P, index, theta, out, fresh, first, last):
     M = len(index)
     for start in range(first, last, CHUNK):
         end = min(start + CHUNK, last)
-        o = out[start:end]
+        o, left, right = out[start:end], offset + start, offset + end
         if fresh:
             o[:] = 0.0
         for k in range(0, M - 3, 4):
             a, b, c, d = theta[k], theta[k + 1], theta[k + 2], theta[k + 3]
-            p, q = P[index[k], start:end], P[index[k + 1], start:end]
-            r, s = P[index[k + 2], start:end], P[index[k + 3], start:end]
+            p, q = P[index[k], left:right], P[index[k + 1], left:right]
+            r, s = P[index[k + 2], left:right], P[index[k + 3], left:right]
             for j in range(end - start):
                 o[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
         for k in range(M // 4 * 4, M):
-            a, p = theta[k], P[index[k], start:end]
+            a, p = theta[k], P[index[k], left:right]
             for j in range(end - start):
                 o[j] += a * p[j]
 

@@ -302,9 +302,10 @@ class GramStack(StackProducts, StackNorms, StackSums, StackFeatures):
         return part
 
     def samples(self, which: Array) -> GramStack:
-        """The kernels between some of the samples, copied; for stored kernels only.
+        """The kernels between some of the samples; for stored kernels only.
 
-        Its passes count with those of this stack.
+        They are copied, unless these are the last samples and the kernels are packed in
+        memory. Passes count with those of this stack.
 
         Parameters
         ----------
@@ -315,12 +316,19 @@ class GramStack(StackProducts, StackNorms, StackSums, StackFeatures):
         -------
         GramStack
         """
-        which = np.asarray(which, np.int64)
-        store = self._store.samples(self._index, which)
-        part = _made(store, np.arange(self.M), self.shift, self.proof)
-        part._count = self._count
-        part._share = self._share * (len(which) / self.n) ** 2
-        part._touch()
+        which, index = np.asarray(which, np.int64), self._index
+        count, first = len(which), np.arange(self.M)
+        last = np.array_equal(which, np.arange(self.n - count, self.n))
+        if uncopied := last and self.storage == "packed":
+            store, first = self._store.last(count), index
+        else:
+            store = self._store.samples(index, which)
+        if self.bounds_norms:  # no part of a kernel is larger than the whole
+            sizes = self._store.root_sizes
+            store.root_sizes = sizes if uncopied else sizes[index]
+        part = _made(store, first, self.shift, self.proof)
+        part._count, part._share = self._count, self._share * (count / self.n) ** 2
+        part._touch(0 if uncopied else 1)
         return part
 
     def apart(self) -> GramStack:
@@ -468,7 +476,7 @@ def _packed(stack: GramStack, dtype: np.dtype, first: int, last: int) -> Triangl
     store, index = stack._store, stack._index[first:last]
     found = Triangles(stack.n, len(index), "packed", dtype)
     if isinstance(store, Triangles) and store.storage == "packed":
-        found.P[:] = store.P[index]
+        found.P[:] = store.numbers[index]
     else:
         for k, m in enumerate(index):
             found.store(k, store.kernel(m))

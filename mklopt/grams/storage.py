@@ -64,6 +64,7 @@ class Triangles:
     """(M, L) numbers: entry (i, j ≥ i) of kernel m is P[m, starts[i] + j − i]."""
 
     remembered, sized = REMEMBERED, True
+    offset = 0  # where the numbers of a kernel begin in its row of P
 
     def __init__(
         self, n: int, M: int, storage: str, dtype: Any, P: Array | None = None
@@ -77,6 +78,17 @@ class Triangles:
         self.dtype = np.dtype(dtype)
         self.squares: Array | None = None  # (M,) sums of squares of triangles
         self.theorem: Array | None = None  # (M,) δ: K_m + δ_m I ⪰ 0 by a theorem
+
+    def last(self, count: int) -> Triangles:
+        """The packed kernels between the last samples; nothing is copied."""
+        found, first = Triangles(count, 0, "packed", self.dtype, self.P), -count
+        found.offset, found.starts = int(self.starts[first]), self.starts[first:]
+        return found
+
+    @property
+    def numbers(self) -> Array:
+        """(M, L): the stored numbers alone."""
+        return self.P[:, self.offset : self.offset + self.size]
 
     @property
     def cost(self) -> float:
@@ -129,7 +141,7 @@ class Triangles:
 
     def add(self, index: Array, theta: Array, flat: Array, fresh: bool) -> None:
         """flat = Σ θ_m K_m of the stored numbers; not fresh: added to it."""
-        arguments = (self.P, index, theta, flat, fresh)
+        arguments = (self.P, index, theta, flat, self.offset, fresh)
         work = len(flat) * len(index)
         spread(loops.combine, *arguments, count=len(flat), work=work, unit=CHUNK)
 
@@ -145,7 +157,7 @@ class Triangles:
         """(tr AᵀK_mA)_m for an (n, k) matrix A."""
         if self.full:
             return self.dots(index, (A @ A.T).ravel(), self.all_pieces)
-        return self.dots(index, *self.folded(A, _scratch(self.size)))
+        return self.dots(index, *self.folded(A, _scratch(self.offset + self.size)))
 
     def folded(self, A: Array, w: Array) -> tuple[Array, Array]:
         """w with ⟨A, KA⟩ = ⟨stored numbers, w⟩, and the pieces of it that are not 0."""
@@ -164,19 +176,19 @@ class Triangles:
         """(⟨K_m, S⟩)_m for a symmetric S."""
         if self.full:
             return self.dots(index, S.ravel(), self.all_pieces)
-        w = _scratch(self.size)
-        loops.fold(S, w)
+        w = _scratch(self.offset + self.size)
+        loops.fold(S, w[self.offset :])
         return self.dots(index, w, self.all_pieces)
 
     @cached_property
     def all_pieces(self) -> Array:
         """Everything, in chunks."""
-        return chunks(np.array([0]), np.array([self.size]))
+        return chunks(np.array([self.offset]), np.array([self.offset + self.size]))
 
     def dots(self, index: Array, w: Array, pieces: Array) -> Array:
         """(⟨stored numbers of K_m, w⟩)_m, of these pieces of them."""
         out = np.empty(len(index))
-        arguments, work = (self.P, index, w, pieces, out), len(w) * len(index)
+        arguments, work = (self.P, index, w, pieces, out), self.size * len(index)
         spread(loops.dots, *arguments, count=len(index), work=work, unit=TOGETHER)
         return out
 
@@ -223,12 +235,12 @@ class Triangles:
 
     def kernel(self, m: int) -> Array:
         """(n, n): one kernel, copied."""
-        return self.square(self.P[m, : self.size].astype(float))
+        return self.square(self.numbers[m].astype(float))
 
     def triangle(self, m: int) -> Array:
         """The upper triangle, row after row, in float64."""
         if not self.full:
-            return self.P[m, : self.size].astype(float)
+            return self.numbers[m].astype(float)
         return self.kernel(m)[np.triu_indices(self.n)]
 
     def chain(self, terms: int) -> int:

@@ -14,7 +14,7 @@ group where there are groups. Inside W: Newton's method in the weights
 (weight_newton.py), on simplices (simplex_oracle.py) or the orthant (orthant_oracle.py).
 
 Many samples. θ and a large W come first from the problem on a quarter of the samples
-(fewer_samples.py). A few steps on all samples then say which kernels of W are needed.
+(fewer_samples.py). Every step on all samples then says which kernels of W are needed.
 
 Many kernels. The first W is that of the problem on some of them, which in turn begins
 with fewer of them (fewer_kernels.py): their passes are a small part of one pass.
@@ -56,6 +56,9 @@ COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
 # As LONGER, and how many new kernels it asks for: many, because its v are not those of
 # all samples. A kernel that is missing costs another round of pricing and Newton steps.
 COARSE_LONGER, COARSE_MOST = 1.5, 90
+# From a gap of SHRINK_GAP on W loses kernels, if the others are at most FEWER of it. α
+# is taken longer by the gap, but at least by LEAST_LONGER.
+SHRINK_GAP, FEWER, LEAST_LONGER = 0.1, 0.9, 0.01
 # The gap and the iterates on all samples after which v says which of them are needed.
 FIRST_GAP, FIRST_ITERATES = 2e-2, 5
 # The relative gap from which on the next Newton step may be the last one.
@@ -110,13 +113,12 @@ def active(problem: Problem, *, start: object = None) -> Steps:
             certificate = yield Iterate(machine.point, theta)
     while True:
         W = np.union1d(np.flatnonzero(theta), asked)
-        machine.enter(restricted(problem, W), W)
-        inner = newton_inside(machine, theta[W], certificate, solved)
+        steps = Inside(problem, machine, W, theta, certificate, solved)
         goal = None if certificate is None else share * certificate.gap
-        certificate = yield from inside(problem, W, machine, inner, goal, often)
+        certificate = yield from steps.until(goal, often)
         theta, solved = weights_of(certificate), True
         asked = asked_for(problem, theta, certificate)
-        complete = bool(np.all(np.isin(asked, W)))
+        complete = bool(np.all(np.isin(asked, steps.W)))
         share = FINAL_SHARE if complete else SHARE
         often = complete and problem.grams.bounds_norms
         often = often and certificate.relative_gap <= NEAR
@@ -126,11 +128,17 @@ def active(problem: Problem, *, start: object = None) -> Steps:
 
 
 def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array:
-    """The kernels that LONGER·α would use; at most as many new ones as used ones.
+    """The kernels that a longer α would use; at most as many new ones as used ones.
 
     At least FEWEST new ones may come; of MANY kernels GROWTH times as many.
     """
-    return some_of(problem, theta, enough_norms(problem, certificate.alpha, theta))
+    v = enough_norms(problem, certificate.alpha, theta)
+    return some_of(problem, theta, v, min(LONGER, longer_at(certificate)))
+
+
+def longer_at(certificate: Certificate) -> float:
+    """How much longer α is taken: by the gap, because v is wrong by as much."""
+    return 1 + max(certificate.relative_gap, LEAST_LONGER)
 
 
 def some_of(
@@ -180,12 +188,14 @@ def from_fewer_samples(
     W = np.union1d(W, np.flatnonzero(own))
     if not np.any(own):
         return theta, W, None
-    part = restricted(problem, W)
-    machine.enter(part, W)
-    inner = newton_inside(machine, own[W], None, False)
-    first = coarse(part, inner, FIRST_GAP, FIRST_ITERATES)
-    theta[W] = weights_of(first)
-    few = W[some_of(part, theta[W], machine.v, COARSE_LONGER)]
+    steps = Inside(problem, machine, W, own, None, False)
+    for _ in range(FIRST_ITERATES):
+        first = steps.advance()
+        if first.relative_gap <= FIRST_GAP:
+            break
+        steps.shrink(first)
+    theta[steps.W] = weights_of(first)
+    few = steps.needed(first)
     return theta, few, first if np.any(theta) else None
 
 
@@ -279,30 +289,73 @@ def simplices(problem: Problem) -> tuple[Groups, float]:
     return (tuple(range(M)),), 1.0
 
 
-def inside(
-    problem: Problem,
-    W: Array,
-    machine: Machine,
-    inner: Steps,
-    goal: float | None,
-    often: bool,
-) -> Generator[Iterate, Certificate, Certificate]:
-    """Steps inside W until its own gap is at most the goal; then the whole certificate.
+class Inside:
+    """Newton steps inside W, from θ on; W loses the kernels that are not needed.
 
-    Without a goal it is SHARE of the first gap. `often`: the whole certificate after
-    every step, which needs few reads near the end.
+    found: the certificate of θ, and `solved`: the inner problem is solved there
     """
-    sent, shown = None, machine.work
-    while True:
-        iterate = inner.send(sent)  # type: ignore[arg-type]
-        sent = certify_iterate(machine.problem, iterate)
-        goal = SHARE * sent.gap if goal is None else goal
-        done = sent.gap <= goal
-        if done or often or machine.work >= shown + 1:
-            certificate = yield _enlarged(problem, W, sent, iterate.info)
-            shown = machine.work
-        if done:
-            return certificate
+
+    def __init__(
+        self,
+        problem: Problem,
+        machine: Machine,
+        W: Array,
+        theta: Array,
+        found: Certificate | None,
+        solved: bool,
+    ):
+        self.problem, self.machine = problem, machine
+        self._enter(W, theta[W], found, solved)
+
+    def _enter(
+        self, W: Array, theta: Array, found: Certificate | None, solved: bool
+    ) -> None:
+        self.W, self._last = W, None
+        self.machine.enter(restricted(self.problem, W), W)
+        self._steps = newton_inside(self.machine, theta, found, solved)
+
+    def advance(self) -> Certificate:
+        """The certificate inside W after one more iterate."""
+        self.iterate = self._steps.send(self._last)  # type: ignore[arg-type]
+        self._last = certify_iterate(self.machine.problem, self.iterate)
+        return self._last
+
+    def needed(self, found: Certificate) -> Array:
+        """The kernels of W in use, and those that a longer α would use."""
+        theta, longer = weights_of(found), longer_at(found)
+        used = priced(self.machine.problem, self.machine.v, theta, longer)[0]
+        return self.W[used | (theta > 0)]
+
+    def shrink(self, found: Certificate) -> None:
+        """Go on with the kernels that are needed, if these are far fewer."""
+        W = self.needed(found)
+        if len(W) <= FEWER * len(self.W) and found.relative_gap <= SHRINK_GAP:
+            theta = weights_of(found)[np.isin(self.W, W)]
+            self._steps.close()
+            self._enter(W, theta, found, True)
+
+    def until(
+        self, goal: float | None, often: bool
+    ) -> Generator[Iterate, Certificate, Certificate]:
+        """Iterates until the gap inside W is at most the goal; then the whole one.
+
+        Without a goal it is SHARE of the first gap. `often`: the whole certificate
+        after every iterate, which needs few reads near the end.
+        """
+        shown, before = self.machine.work, np.inf
+        while True:
+            found = self.advance()
+            goal = SHARE * found.gap if goal is None else goal
+            done = found.gap <= goal
+            if done or often or self.machine.work >= shown + 1:
+                info = self.iterate.info
+                certificate = yield _enlarged(self.problem, self.W, found, info)
+                shown = self.machine.work
+            if done:
+                return certificate
+            if found.gap < before and found.weights is not None:
+                self.shrink(found)
+            before = found.gap
 
 
 def _enlarged(problem: Problem, W: Array, found: Certificate, info: dict) -> Iterate:

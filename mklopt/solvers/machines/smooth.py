@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ...certificates.certificate import Certificate
 from ...util.arrays import NotFinite
 from ...util.compiled import compiled, read_only
 from .linear import jittered_cholesky
@@ -36,6 +37,8 @@ IDLE_WORK = 0.1  # of a solve with nothing to do: ten of them, and the solver yi
 MAX_EVALUATIONS = 20  # of one line search
 FLAT_SLOPE = 0.1  # a line search ends at this part of the first slope
 MAX_RISE = 1.0  # if β makes the primal value larger than this times the last: use f
+SMALLEST_GAP = 1e-14  # relative to the primal value: a smaller one is rounding
+FAR = 0.1  # if β makes the gap larger than this part of the primal value: use f
 USEFUL_FALL = 0.1  # a step that reduces the gap to this part keeps the factorization
 SINGLE_PRECISION_TRACE = 1e5  # the largest tr RKR for single precision
 
@@ -61,7 +64,8 @@ class SmoothMachine(Machine):
         if self.K is not last:
             self._factor = None
         self._begin()
-        foreign = f if self.primal > MAX_RISE * before else None
+        far = self.primal > MAX_RISE * before or self.gap > FAR * abs(self.primal)
+        foreign = f if far else None
         for _ in range(MAX_NEWTON_STEPS):  # at least one: derivatives need a factor
             before = self.gap
             self._step(foreign)
@@ -109,6 +113,17 @@ class SmoothMachine(Machine):
         length = 0.5 * float(self.slope @ self.K @ self.slope)
         self.below = problem.dual_loss(self.slope) - length
         self.gap = self.primal - self.below
+
+    def set_tolerance(self, certificate: Certificate) -> None:
+        """Newton's method in the weights squares the gap, and needs slopes like that.
+
+        After the next iterate, which this is for, comes one more. The error of v is as
+        the root of the gap: so it is the gap to the power 6, as far as rounding allows.
+        """
+        super().set_tolerance(certificate)
+        part = min(certificate.relative_gap, 1.0) ** 6
+        sharp = max(part, SMALLEST_GAP) * abs(certificate.primal)
+        self.tol = min(self.tol, sharp)
 
     @property
     def J(self) -> float:

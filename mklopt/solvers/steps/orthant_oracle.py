@@ -68,9 +68,12 @@ class Orthant:
         own = self.kappa * self.machine.v[which] ** 2 / bend**3
         return np.asarray(0.5 * (H + H.T) + np.diag(own))
 
-    def extrapolate(self, which: Array, step: Array) -> None:
-        """Predict α after a step in t; `hessian` must be called before."""
-        self.machine.extrapolate(-self._columns @ step)
+    def extrapolate(self, which: Array, step: Array, share: Array) -> None:
+        """Predict α after a step in t, of which `share` has an effect.
+
+        `hessian` must be called before.
+        """
+        self.machine.extrapolate(-self._columns @ (share * step))
 
     def iterate(self) -> Iterate:
         """α and θ as a candidate."""

@@ -291,14 +291,15 @@ class Oracle:
         small = np.eye(len(E)) + 2 * E @ (c.T @ inverse)
         return plain - inverse @ np.linalg.solve(small, 2 * E @ (c.T @ plain))
 
-    def extrapolate(self, which: Array, step: Array) -> None:
-        """Predict α and θ after a step in λ; `hessian` must be called before.
+    def extrapolate(self, which: Array, step: Array, share: Array) -> None:
+        """Predict α and θ after a step in λ, of which `share` has an effect on α.
 
-        Nothing is predicted for q = ∞, where θ has kinks and groups may be silent.
+        `hessian` must be called before. Nothing is predicted for q = ∞, where θ has
+        kinks and groups may be silent.
         """
         if self.outer.q == np.inf:
             return
-        move = -self._columns @ step - self._rest
+        move = -self._columns @ (share * step) - self._rest
         lam = self.lam.copy()
         lam[which] += step
         used = np.flatnonzero(lam)

@@ -1,11 +1,9 @@
 """Newton's method in the kernel weights, on a product of simplices or the orthant.
 
 Step. The oracle (simplex_oracle.py, orthant_oracle.py) gives value, gradient and
-Hessian of J, G or F. The step is the minimum of the quadratic model (pivoting.py),
-shortened until the value falls enough. Kernels of weight 0 with a slope that is not
-steep enough are left out of the model. J is as 1/θ, and Newton's method on 1/θ + θ
-needs five steps from half of the solution: so the model knows how the curvature falls
-with the size of the weights, and needs two.
+Hessian of J, G or F. The step is the minimum of the quadratic model (pivoting.py), or
+of one that is as 1/θ like J itself (rational_model.py), shortened until the value falls
+enough. Kernels of weight 0 with a slope that is not steep enough are left out of it.
 
 Guarantee. The value falls in every step, up to the gap of the oracle.
 
@@ -17,12 +15,12 @@ import numpy as np
 from ..base import Array, Steps
 from .orthant_oracle import Orthant
 from .pivoting import minimum
+from .rational_model import rational_minimum
 from .simplex_oracle import Oracle
 
 ZERO_WEIGHT = 1e-10  # relative to the largest weight or the sum in its simplex
 RIDGE = 1e-9  # added to the model, relative to its mean diagonal entry
-# Of the growth of all kernels in one step: bounds, and when it is found.
-LEAST_GROWTH, LARGEST_GROWTH, SAME_GROWTH, MAX_GROWTH_ROUNDS = -0.5, 2.0, 0.02, 4
+PROMISING = 0.9  # of the slope of the kernels in use: others are left out of the model
 MAX_TRIALS, SHORTER, ENOUGH_DECREASE = 30, 0.3, 1e-4  # of one line search
 
 
@@ -41,16 +39,16 @@ def newton(oracle: Oracle | Orthant, theta: Array, solved: bool = False) -> Step
             oracle.set_tolerance((yield oracle.iterate()))
         solved = False
         value, slope, gap = oracle.value, oracle.slope, oracle.gap
-        which = np.flatnonzero((theta > 0) | _promising(slope, oracle))
+        which = np.flatnonzero((theta > 0) | _promising(slope, theta, oracle))
         which = which if len(which) else np.array([np.argmin(slope)])
         model = oracle.hessian(which)
         model[np.diag_indices_from(model)] += RIDGE * np.trace(model) / len(which)
-        target = np.zeros_like(theta)
-        target[which] = _target(model, slope[which], theta[which], oracle, which)
+        target, own = np.zeros_like(theta), (slope[which], theta[which])
+        target[which], share = _target(model, *own, oracle, which)
         step = target - theta
         t = _first_length(theta, step, oracle)
         falls = float(slope @ step)
-        oracle.extrapolate(which, t * step[which])
+        oracle.extrapolate(which, t * step[which], share)
         for _ in range(MAX_TRIALS):
             trial = _clean(theta + t * step, oracle)
             yield from oracle.solve(trial)
@@ -62,35 +60,19 @@ def newton(oracle: Oracle | Orthant, theta: Array, solved: bool = False) -> Step
         theta = trial
 
 
-def grown_minimum(
-    model: Array, slope: Array, theta: Array, pull: Array, owner: Array | None = None
-) -> Array:
-    """The minimum of the model with a curvature that falls as the kernels grow.
-
-    Along θ(1 + τ) J is as 1/(1 + τ): its second-order term is ½δᵀHδ/(1 + τ) with the
-    growth τ = ⟨δ, v²⟩/⟨θ, v²⟩, and its slope that of a quadratic model with
-    H (1 + τ/2)/(1 + τ)². A few rounds find τ. `pull` is −∂J/∂θ = ½v².
-    """
-    found, tau, size = minimum(model, slope, theta, owner), 0.0, float(pull @ theta)
-    for _ in range(MAX_GROWTH_ROUNDS):
-        grown = float(pull @ (found - theta)) / max(size, 1e-300)
-        last, tau = tau, min(max(grown, LEAST_GROWTH), LARGEST_GROWTH)
-        if abs(tau - last) <= SAME_GROWTH:
-            break
-        found = minimum(model * (1 + tau / 2) / (1 + tau) ** 2, slope, theta, owner)
-    return found
-
-
 def _target(
     model: Array, slope: Array, theta: Array, oracle: Oracle | Orthant, which: Array
-) -> Array:
-    """The minimum of the model; G of several simplices knows their growth already."""
+) -> tuple[Array, Array]:
+    """The minimum of the model, and what is left of the response of α to the step.
+
+    G of several simplices knows its growth already: there it is the quadratic model.
+    """
     if isinstance(oracle, Orthant):
-        return grown_minimum(model, slope, theta, oracle.c - slope)
+        return rational_minimum(model, slope, theta, oracle.c - slope)
     owner = oracle.owner[which]
     if len(oracle.theta) == 1:
-        return grown_minimum(model, slope, theta, -slope, owner)
-    return minimum(model, slope, theta, owner)
+        return rational_minimum(model, slope, theta, -slope, owner)
+    return minimum(model, slope, theta, owner), np.ones(len(which))
 
 
 def _first_length(theta: Array, step: Array, oracle: Oracle | Orthant) -> float:
@@ -100,13 +82,12 @@ def _first_length(theta: Array, step: Array, oracle: Oracle | Orthant) -> float:
     return 1.0
 
 
-def _promising(slope: Array, oracle: Oracle | Orthant) -> Array:
+def _promising(slope: Array, theta: Array, oracle: Oracle | Orthant) -> Array:
     """The kernels whose slope is nearly as steep as that of the kernels in use."""
     if oracle.owner is None:
-        return slope < 0.1 * oracle.c
-    steepest = np.zeros(len(oracle.theta))
-    np.minimum.at(steepest, oracle.owner, slope)
-    return np.asarray(slope < 0.9 * steepest[oracle.owner])
+        return oracle.c - slope > PROMISING * oracle.c
+    mean = oracle.sums(theta * slope)
+    return np.asarray(slope < PROMISING * mean[oracle.owner])
 
 
 def _clean(theta: Array, oracle: Oracle | Orthant) -> Array:

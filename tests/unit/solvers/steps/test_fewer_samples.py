@@ -24,16 +24,35 @@ def problem_of(n=480, loss="hinge", formulation=None, y=None, **more):
     return mklopt.Problem(np.array(K), labels, loss, formulation or BlockL1(), **more)
 
 
-def test_a_quarter_of_the_samples_in_blocks_of_neighbours():
-    which = samples_of(problem_of())
+@pytest.mark.parametrize("part", [4, 2])
+def test_the_last_samples_are_not_copied(part):
+    problem = problem_of()
+    which = samples_of(problem, part)
+    np.testing.assert_array_equal(which, np.arange(480)[-480 // part :])
+    small = on_samples(problem, which).grams
+    assert np.shares_memory(small._store.P, problem.grams._store.P)
+    assert small.samples(np.arange(0, 16)).n == 16
+
+
+def test_a_quarter_of_sorted_samples_in_blocks_of_neighbours():
+    which = samples_of(problem_of(y=np.repeat([1.0, -1.0], 240)))
     assert which is not None and len(which) == 120
     assert which[:10].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 32, 33]
 
 
-def test_another_part_of_the_samples():
-    which = samples_of(problem_of(n=960), 8)
+def test_another_part_of_sorted_samples():
+    which = samples_of(problem_of(n=960, y=np.repeat([1.0, -1.0], 480)), 8)
     assert which is not None and len(which) == 120
     assert which[:10].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 64, 65]
+
+
+def test_samples_sorted_by_a_number_are_taken_in_blocks():
+    y = np.linspace(-1, 1, 480)
+    which = samples_of(problem_of(y=y, loss="squared"))
+    assert which is not None and abs(np.mean(y[which])) < 0.1
+    spread = np.where(np.arange(480) < 360, 0.1, 1.0) * (-1.0) ** np.arange(480)
+    which = samples_of(problem_of(y=spread, loss="squared"))
+    assert which is not None and which[0] == 0  # the last ones are larger than others
 
 
 def test_sorted_labels_are_taken_from_both_classes():

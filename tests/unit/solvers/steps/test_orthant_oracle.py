@@ -69,7 +69,7 @@ def test_a_predicted_move_is_a_better_start():
     t, step = np.full(5, 0.5), np.array([0.02, 0.0, -0.01, 0.01, 0.0])
     before = at(oracle, t).machine.point.copy()
     oracle.hessian(every)
-    oracle.extrapolate(every, step)
+    oracle.extrapolate(every, step, np.ones(len(step)))
     assert isinstance(oracle.machine, SmoothMachine)
     predicted = before + oracle.machine.move
     after = at(oracle, t + step).machine.point

@@ -49,15 +49,6 @@ def run(kind: str, count: int):
     return found, values, gaps
 
 
-def test_the_curvature_falls_as_the_weights_grow():
-    """J = b/θ is known exactly from its two derivatives: one step to the minimum."""
-    b, c, theta = 1.0, 1.0, np.array([0.6])
-    slope, curve = c - b / theta**2, np.array([[2 * b / theta[0] ** 3]])
-    plain = weight_newton.minimum(curve, slope, theta)
-    found = weight_newton.grown_minimum(curve, slope, theta, c - slope)
-    assert abs(plain[0] - 1) > 0.15 and abs(found[0] - 1) < 0.05
-
-
 @pytest.mark.parametrize("kind", ["simplices", "below 2"])
 def test_weights_of_groups_converge_as_fast_as_those_inside(kind):
     """The response of θ_j to the norms is exact; a factor per step would leave 1e-7."""
