@@ -21,8 +21,8 @@ import numpy as np
 from .kernels import alignment as alignments
 from .kernels import target_alignment
 from .run.trace import Trace
-from .tasks.path import Path as SolutionPath
 from .tasks.race_figure import figure, paper_style
+from .tasks.solution_path import Path as SolutionPath
 from .util.arrays import labels_array, real_array
 from .util.checks import check_list, short
 from .util.extras import need
