@@ -147,7 +147,7 @@ class BoundsAlongC:
         """A bound of the gap of one tangent and one chord between x and z."""
         a, b = self.ends[i : i + 2]
         ends = [(_tangent(cut, C), _chord(a, b, C)) for C in (x, z)]
-        return max(_relative(*end) for end in ends)
+        return max(_relative(*end) for end in ends) + 8 * SLACK  # that of `gap` itself
 
 
 def _places(cuts: list[Cut]) -> list[float]:
