@@ -33,7 +33,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,48 @@ NO_PRIMAL_BALL = "norms from a ball: Ω of {} is not strongly convex"
 NO_DUAL_BALL = "α from a ball: the loss {} has kinks"
 NO_BIASES = "predictions with biases of several outputs"
 NO_SUPPORT = "which kernels are used: the gap is too large, or the problem too flat"
+
+
+class PrimalBall(NamedTuple):
+    """A ball of w around a certified point, and an interval of b.
+
+    Parameters
+    ----------
+    radius : float
+        In the norm ‖·‖_{2,p} of Ω; infinite if nothing is known.
+    bias : tuple of float
+        The ends of the interval of b.
+    stretch, exponent : float
+        The center is stretch · w of the certificate; the exponent p.
+    """
+
+    radius: float
+    bias: tuple[float, float]
+    stretch: float
+    exponent: float
+
+    def predictions_at(self, f: Array, diagonals: Array) -> Interval:
+        """f(x) at new points, for every w in the ball and every b in its interval.
+
+        Parameters
+        ----------
+        f : array (n_new,) or (n_new, k)
+            Predictions of the certified point without its bias.
+        diagonals : array (M, n_new)
+            k_m(x, x) of every kernel at every new point.
+
+        Returns
+        -------
+        Interval
+        """
+        if not math.isfinite(self.radius):
+            return unknown(f.shape)
+        roots = np.sqrt(np.maximum(diagonals, 0.0)).T
+        sizes = [norm(row, dual_exponent(self.exponent)) for row in roots]
+        room = self.radius * np.array(sizes).reshape(-1, *[1] * (f.ndim - 1)) * SLACK
+        room = room + 1e-9 * np.abs(f)  # f is plain float64
+        center, (low, high) = self.stretch * f, self.bias
+        return Interval(center - room + low, center + room + high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +175,8 @@ class MinimizerFacts:
         -------
         Interval
         """
-        if not math.isfinite(self.radius):
-            return unknown(f.shape)
-        roots = np.sqrt(np.maximum(diagonals, 0.0)).T
-        sizes = [norm(row, dual_exponent(self.exponent)) for row in roots]
-        room = self.radius * np.array(sizes).reshape(-1, *[1] * (f.ndim - 1)) * SLACK
-        room = room + 1e-9 * np.abs(f)  # f is plain float64
-        center, (low, high) = self.stretch * f, self.bias
-        return Interval(center - room + low, center + room + high)
+        ball = PrimalBall(self.radius, self.bias, self.stretch, self.exponent)
+        return ball.predictions_at(f, diagonals)
 
     @property
     def at_bound(self) -> Array:
@@ -190,6 +226,30 @@ def minimizer_facts(certificate: Certificate) -> MinimizerFacts:
     """
     with np.errstate(all="ignore"):  # what overflows is not known
         return _Facts(certificate).found()
+
+
+def primal_ball(certificate: Certificate, gap: float, share: float) -> PrimalBall:
+    """Where every minimizer lies, of all problems with C between two ends.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of a point (ŵ, b̂) at a C_0 between the ends.
+    gap : float
+        At least C·L(ŵ, b̂) + Ω(ŵ) − f*(C) for every C between the ends.
+    share : float
+        C_0 divided by the smaller end.
+
+    Returns
+    -------
+    PrimalBall
+    """
+    with np.errstate(all="ignore"):
+        facts = _Facts(certificate)
+        facts.gap = max(gap, facts.gap) * SLACK if math.isfinite(facts.gap) else INF
+        norms, radius = facts._primal_ball()
+        bias = facts._predictions(radius, norms, share)[1]
+    return PrimalBall(radius, bias, facts.points.stretch, facts.exponent)
 
 
 class _Facts:
@@ -285,9 +345,13 @@ class _Facts:
     # ---- predictions ----------------------------------------------------------------
 
     def _predictions(
-        self, radius: float, norms: Interval
+        self, radius: float, norms: Interval, share: float = 1.0
     ) -> tuple[Interval, tuple[float, float]]:
-        """f_i* from the primal ball, and an interval of b*."""
+        """f_i* from the primal ball, and an interval of b*.
+
+        For a smaller C = C_0/share the loss is at most L(ŵ, b̂) + (Ω(ŵ) − the least
+        Ω)/C, in units of C_0 `share` times as much for the second part.
+        """
         problem, nothing = self.problem, (-math.inf, math.inf)
         if not math.isfinite(radius):
             return unknown(problem.shape), nothing if problem.bias else (0.0, 0.0)
@@ -301,7 +365,9 @@ class _Facts:
             self.reasons.append(NO_BIASES)
             return unknown(problem.shape), nothing
         least = problem.formulation.value(norms.lower) / SLACK
-        most = self.points.upper - least + 1e-10 * abs(self.points.upper)
+        penalty = self.points.parts[1]
+        more = (share - 1) * max(penalty - least, 0.0) * SLACK if share > 1 else 0.0
+        most = self.points.upper - least + more + 1e-10 * abs(self.points.upper)
         center = self.points.stretch * float(self.certificate.bias)
         end = partial(_end, partial(_least_loss, problem, f, room), most, center)
         low, high = end(-1.0), end(1.0)

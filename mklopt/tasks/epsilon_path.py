@@ -29,10 +29,13 @@ from ..certificates.certificate import Certificate, certify
 from ..certificates.segment import Segment
 from ..problem import Problem
 from ..run.loop import solve
+from ..run.point import meets
 from ..run.result import Result
+from ..run.trace import Trace
 from ..util.arrays import Array
 from ..util.checks import real_number
 from ..util.extras import need
+from .choose_C import Choice, choose_C
 from .solution_path import Path
 
 NODE_TOL = 0.05  # of ε: the gap of solutions, unless tol is given
@@ -105,7 +108,7 @@ class EpsilonPath(Path):
         """
         return self.bounds.upper(self._checked(C))
 
-    def at(self, C: float) -> Certificate:
+    def at(self, C: float) -> Result:
         """A certified point for any C of the path; nothing is solved.
 
         Parameters
@@ -115,8 +118,8 @@ class EpsilonPath(Path):
 
         Returns
         -------
-        Certificate
-            Its point, with bounds of its own.
+        Result
+            Its point, with a certificate of its own.
 
         Raises
         ------
@@ -124,11 +127,8 @@ class EpsilonPath(Path):
             If the path does not cover this C.
         """
         C = self._checked(C)
-        problem = at_C(self.problem, C)
         if self.C[0] > C and self.bounds.lower(C) > -math.inf:  # w = 0
-            first = self.results[0].certificate
-            alpha = first.enclosure.shrink * first.enclosure.alpha
-            return certify(problem, C / self.C[0] * alpha, np.zeros(problem.grams.M))
+            return self._between(self._zero(C))
         if not self.C[0] <= C <= self.C[-1]:
             raise ValueError(
                 f"C = {C:g} is not on the path, which goes from {self.C[0]:g} to "
@@ -136,8 +136,22 @@ class EpsilonPath(Path):
             )
         place = int(np.searchsorted(self.C, C))
         if self.C[place] == C:
-            return self.results[place].certificate
-        return self._segment(place).certify(problem)
+            return self.results[place]
+        return self._between(self._segment(place).certify(at_C(self.problem, C)))
+
+    def _zero(self, C: float) -> Certificate:
+        """w = 0 below C_zero, with α in proportion."""
+        first = self.results[0].certificate.enclosure
+        alpha = C / self.C[0] * first.shrink * first.alpha
+        weights = np.zeros(self.problem.grams.M)
+        return certify(at_C(self.problem, C), alpha, weights)
+
+    def _between(self, found: Certificate) -> Result:
+        """The result of a point that was not solved."""
+        status = "converged" if meets(found, self.epsilon) else "finished"
+        message = "a point between two solutions of a path"
+        trace = Trace(solver="path", tol=self.epsilon)
+        return Result(found.problem, "path", status, message, found, trace)
 
     def _segment(self, place: int) -> Segment:
         known = self._segments
@@ -148,6 +162,32 @@ class EpsilonPath(Path):
     @cached_property
     def _segments(self) -> dict[int, Segment]:
         return {}
+
+    def choose(self, test_stack: Any, y: Any, diagonals: Any) -> Choice:
+        """Choose C by its error on held-out samples, with a bound for every other C.
+
+        For labels −1/+1. The bound needs a strongly convex Ω: the elastic net, or ℓp
+        and block norms in between; for others it is 0.
+
+        Parameters
+        ----------
+        test_stack : array (M, n_test, n)
+            As in `Result.decision`.
+        y : array (n_test,)
+            The labels of the held-out samples.
+        diagonals : array (M, n_test)
+            k_m(x, x) of every kernel at every held-out sample.
+
+        Returns
+        -------
+        Choice
+            C, its error, and delta: no C of the path has an error below error − delta.
+
+        Examples
+        --------
+        >>> path.choose(fitted.cross(X), y, np.ones((M, len(y))))  # doctest: +SKIP
+        """
+        return choose_C(self, test_stack, y, diagonals)
 
     def _checked(self, C: float) -> float:
         return real_number(C, "C")

@@ -56,7 +56,7 @@ def test_between_two_solutions(loss, formulation, factors, classes):
 
 def test_without_memory_for_coefficients_weights_are_interpolated(monkeypatch):
     p = problem("squared", LpNorm(2))
-    ends, found = between(p)
+    found = between(p)[1]
     monkeypatch.setattr("mklopt.grams.norms.LARGEST_KEPT", 0)
     at = found.certify(p.with_(C=1.0))
     assert found.kernels is None and at.weights is not None

@@ -44,7 +44,7 @@ def test_every_C_is_enclosed(loss, formulation, Cs):
         low, high = path.lower(C), path.upper(C)
         assert low <= truth.upper and truth.lower <= high
         assert high - low <= 1e-2 * high
-        at = path.at(C)
+        at = path.at(C).certificate
         assert at.problem.C == C
         assert at.lower <= truth.upper and truth.lower <= at.upper
         assert at.width <= 1e-2
@@ -53,7 +53,7 @@ def test_every_C_is_enclosed(loss, formulation, Cs):
 def test_below_the_first_C_of_a_path_from_zero_the_weights_are_zero():
     path = mklopt.path(problem(), span=2.0, everywhere=1e-2)
     C = 0.3 * path.C[0]
-    at = path.at(C)
+    at = path.at(C).certificate
     assert not np.any(at.weights) and at.width <= 1e-6
     assert at.lower <= path.upper(C) and path.lower(C) <= at.upper
     assert path.upper(C) - path.lower(C) <= 1e-6 * path.upper(C)
@@ -65,7 +65,7 @@ def test_a_path_of_given_ends_knows_nothing_outside():
         assert path.lower(C) == -np.inf
         with pytest.raises(ValueError, match=r"goes from 0\.5 to 1"):
             path.at(C)
-    assert path.at(0.5) is path[0].certificate
+    assert path.at(0.5) is path[0]
 
 
 def test_all_given_values_are_solved():
@@ -79,7 +79,7 @@ def test_one_C_per_sample_keeps_its_ratios():
     costs = np.linspace(1.0, 2.0, 40)
     p = problem("hinge", F.LpNorm(2), C=costs)
     path = mklopt.path(p, [1.0, 6.0], everywhere=1e-2)
-    at = path.at(3.3)
+    at = path.at(3.3).certificate
     np.testing.assert_allclose(at.problem.C, 3.3 * costs / 2)
     truth = reference.solve(at.problem, tol=1e-7)
     assert path.converged and at.width <= 1e-2
@@ -192,4 +192,4 @@ def test_a_hundredfold_of_C_with_few_solutions(name, n, loss, which):
         assert high - low <= 1e-3 * high
         start = mklopt.solve(at_C(p, C), start=start, tol=1e-5)
         assert low <= start.certificate.upper and start.certificate.lower <= high
-        assert path.at(C).width <= 1e-3
+        assert path.at(C).certificate.width <= 1e-3
