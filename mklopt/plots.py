@@ -28,7 +28,15 @@ from .tasks.solution_path import Path as SolutionPath
 from .util.arrays import labels_array, real_array
 from .util.checks import check_list, short
 from .util.extras import need
-from .util.style import COLOURS, done, panels, styled, top_curves
+from .util.style import (
+    COLOURS,
+    MAX_LABELLED,
+    done,
+    look,
+    panels,
+    styled,
+    top_curves,
+)
 
 Array = np.ndarray
 Where = str | os.PathLike | None
@@ -156,7 +164,11 @@ def _whiskers(axis: Any, given: Any, order: Array) -> None:
 
 @styled
 def weight_path(
-    given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
+    given: SolutionPath,
+    names: Sequence[str] | None = None,
+    path: Where = None,
+    *,
+    intervals: bool = False,
 ) -> Any:
     """Kernel weights along C, those that matter most by name.
 
@@ -168,6 +180,8 @@ def weight_path(
         The names of the kernels.
     path : str or path, optional
         Where to write the figure; PNG and PDF where it has no ending.
+    intervals : bool, default=False
+        Whether to shade what is proved of θ* in every minimizer, where it is bounded.
 
     Returns
     -------
@@ -175,6 +189,8 @@ def weight_path(
     """
     theta = _path(given).weights
     figure, (axis,) = _figure(6.5, 3.4)
+    if intervals:
+        _shade(axis, given, theta)
     _curves(axis, given.C, theta, _names(names, theta.shape[1]))
     axis.set(xscale="log", xlabel="C", ylabel=f"kernel weight θ{_remark(given)}")
     return _done(figure, path)
@@ -370,6 +386,17 @@ def _curves(axis: Any, C: Array, values: Array, names: Sequence[str]) -> None:
     """One curve per kernel."""
     top_curves(axis, C, values, names, values.max(axis=0))
     axis.legend(frameon=False, fontsize=8)
+
+
+def _shade(axis: Any, given: SolutionPath, theta: Array) -> None:
+    """What is proved of the weights that are named, in their colours."""
+    ends = [result.intervals().weights for result in given]
+    low, high = (np.array([pair[side] for pair in ends]) for side in (0, 1))
+    high = np.where(np.isfinite(high), high, np.nan)  # nothing is shaded there
+    order = np.argsort(-theta.max(axis=0), kind="stable")[:MAX_LABELLED]
+    for place, m in enumerate(order):
+        tone = look(place)["color"]
+        axis.fill_between(given.C, low[:, m], high[:, m], color=tone, alpha=0.25)
 
 
 def _weights_of(given: Any, names: Sequence[str] | None) -> tuple[Array, list[str]]:

@@ -179,6 +179,11 @@ class MinimizerFacts:
         return ball.predictions_at(f, diagonals)
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """How many kernels are proved to be used, and not to be used."""
+        return int(np.sum(self.used)), int(np.sum(self.unused))
+
+    @property
     def at_bound(self) -> Array:
         """(n,): samples whose α_i* is proved to be one number, such as 0 or C."""
         equal = self.dual.lower == self.dual.upper
@@ -201,11 +206,10 @@ class MinimizerFacts:
         return pd.DataFrame(columns)
 
     def __str__(self) -> str:
-        M, n = len(self.used), len(self.at_bound)
+        (used, unused), M, n = self.counts, len(self.used), len(self.at_bound)
         lines = [
             f"proved of every minimizer, from a gap of {self.gap:.1e}:",
-            f"  {np.sum(self.used)} kernels are used and {np.sum(self.unused)} are "
-            f"not, of {M}",
+            f"  {used} kernels are used and {unused} are not, of {M}",
             f"  {np.sum(self.weights.known)} weights and {np.sum(self.norms.known)} "
             f"norms are bounded; α is known of {np.sum(self.at_bound)} of {n} samples",
         ]

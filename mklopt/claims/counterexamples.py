@@ -14,7 +14,6 @@ problem can be given to any other method. What is right instead: papers/ERRATA.m
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..problem import Problem
-from ..util.checks import check_whole, unknown
+from ..util.checks import check_whole
 from ..util.tables import plain_table, shown
-from .items import ROOT, known
+from .items import ROOT, about, known
 
 ROUNDING = 1e-9  # relative: a bound that is exceeded by less is not refuted
 
@@ -162,12 +161,9 @@ def counterexamples(key: str) -> list[CounterExample]:
         Empty, if no rate of the paper is refuted.
     """
     found: list[CounterExample] = []
-    if key != "all" and key not in known():
-        raise ValueError(unknown("paper", key, known()))
     for one in known() if key == "all" else [key]:
+        about(one)  # refuses what is no paper, and makes papers/ importable
         if (ROOT / "papers" / one / "counterexamples.py").exists():
-            if str(ROOT) not in sys.path:  # papers/ is not installed
-                sys.path.insert(0, str(ROOT))
             module = importlib.import_module(f"papers.{one}.counterexamples")
             parts = vars(module).values()
             found += [part for part in parts if isinstance(part, CounterExample)]

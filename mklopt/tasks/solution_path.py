@@ -52,8 +52,14 @@ class Path:
         """Whether every point was solved to the tolerance."""
         return all(r.converged for r in self.results)
 
-    def to_frame(self) -> Any:
+    def to_frame(self, intervals: bool = False) -> Any:
         """The path as a table.
+
+        Parameters
+        ----------
+        intervals : bool, default=False
+            Also how many kernels are proved to be used, and not to be used, by every
+            minimizer: `used` and `unused`. It takes up to three passes per point.
 
         Returns
         -------
@@ -77,6 +83,9 @@ class Path:
             }
             for C, result in zip(self.C, self.results)
         ]
+        if intervals:
+            for row, result in zip(rows, self.results):
+                row["used"], row["unused"] = result.intervals().counts
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
