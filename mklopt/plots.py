@@ -4,6 +4,7 @@
     plots.weights(result)                    kernel weights as bars
     plots.weight_path(path)                  kernel weights along C
     plots.regularization_path(path)          lengths ‖w_m‖ along C, and kernels in use
+    plots.bounds_along_C(path)               bounds of f*(C), for every C of an ε-path
     plots.alignment(grams, y)                how alike kernels are, and which fit y
     plots.boundary(model, X, y)              the regions of a classifier, in 2-D
     with plots.style("icml"): …              figures of your own in the same style
@@ -21,15 +22,25 @@ import numpy as np
 from .kernels import alignment as alignments
 from .kernels import target_alignment
 from .run.trace import Trace
-from .tasks.path import Path as SolutionPath
+from .tasks.epsilon_path import EpsilonPath
 from .tasks.race_figure import figure, paper_style
+from .tasks.solution_path import Path as SolutionPath
 from .util.arrays import labels_array, real_array
 from .util.checks import check_list, short
 from .util.extras import need
-from .util.style import COLOURS, done, panels, styled, top_curves
+from .util.style import (
+    COLOURS,
+    MAX_LABELLED,
+    done,
+    look,
+    panels,
+    styled,
+    top_curves,
+)
 
 Array = np.ndarray
 Where = str | os.PathLike | None
+CURVE_POINTS = 600  # of a curve over C
 MAX_BARS = 30
 
 
@@ -153,7 +164,11 @@ def _whiskers(axis: Any, given: Any, order: Array) -> None:
 
 @styled
 def weight_path(
-    given: SolutionPath, names: Sequence[str] | None = None, path: Where = None
+    given: SolutionPath,
+    names: Sequence[str] | None = None,
+    path: Where = None,
+    *,
+    intervals: bool = False,
 ) -> Any:
     """Kernel weights along C, those that matter most by name.
 
@@ -165,6 +180,8 @@ def weight_path(
         The names of the kernels.
     path : str or path, optional
         Where to write the figure; PNG and PDF where it has no ending.
+    intervals : bool, default=False
+        Whether to shade what is proved of θ* in every minimizer, where it is bounded.
 
     Returns
     -------
@@ -172,8 +189,47 @@ def weight_path(
     """
     theta = _path(given).weights
     figure, (axis,) = _figure(6.5, 3.4)
+    if intervals:
+        _shade(axis, given, theta)
     _curves(axis, given.C, theta, _names(names, theta.shape[1]))
     axis.set(xscale="log", xlabel="C", ylabel=f"kernel weight θ{_remark(given)}")
+    return _done(figure, path)
+
+
+@styled
+def bounds_along_C(given: EpsilonPath, path: Where = None) -> Any:
+    """Bounds of f*(C) above, their relative gap with all nodes below.
+
+    Parameters
+    ----------
+    given : EpsilonPath
+        What mklopt.path returned with everywhere=ε.
+    path : str or path, optional
+        Where to write the figure; PNG and PDF where it has no ending.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    if not isinstance(given, EpsilonPath):
+        raise ValueError(
+            f"{type(given).__name__} has no bounds for every C; give what mklopt.path "
+            "returns with everywhere=…"
+        )
+    C = np.geomspace(given.C[0], given.C[-1], CURVE_POINTS)
+    lower, upper = (np.array([f(c) for c in C]) for f in (given.lower, given.upper))
+    figure, (above, below) = _figure(6.5, 2.4, rows=2)
+    above.fill_between(C, lower, upper, color=COLOURS[0], alpha=0.4, linewidth=0)
+    above.plot(C, upper, color=COLOURS[0])
+    above.set(xscale="log", yscale="log", ylabel="f*(C)")
+    below.plot(C, [given.bounds.gap(c) for c in C], color=COLOURS[0], linewidth=0.8)
+    below.axhline(given.epsilon, color=COLOURS[1], linestyle="--", label="ε")
+    nodes = given.nodes_to_frame()
+    for solved, marker, label in ((True, "o", "solved"), (False, ".", "between")):
+        rows = nodes[nodes["solved"] == solved]
+        below.plot(rows["C"], rows["gap"], marker, color=COLOURS[2], label=label)
+    below.set(xscale="log", xlabel="C", ylabel="relative gap", ylim=(0, None))
+    below.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.3))
     return _done(figure, path)
 
 
@@ -330,6 +386,17 @@ def _curves(axis: Any, C: Array, values: Array, names: Sequence[str]) -> None:
     """One curve per kernel."""
     top_curves(axis, C, values, names, values.max(axis=0))
     axis.legend(frameon=False, fontsize=8)
+
+
+def _shade(axis: Any, given: SolutionPath, theta: Array) -> None:
+    """What is proved of the weights that are named, in their colours."""
+    ends = [result.intervals().weights for result in given]
+    low, high = (np.array([pair[side] for pair in ends]) for side in (0, 1))
+    high = np.where(np.isfinite(high), high, np.nan)  # nothing is shaded there
+    order = np.argsort(-theta.max(axis=0), kind="stable")[:MAX_LABELLED]
+    for place, m in enumerate(order):
+        tone = look(place)["color"]
+        axis.fill_between(given.C, low[:, m], high[:, m], color=tone, alpha=0.25)
 
 
 def _weights_of(given: Any, names: Sequence[str] | None) -> tuple[Array, list[str]]:

@@ -60,6 +60,7 @@ class Enclosure(NamedTuple):
     shrink: float
     stretch: float  # the primal point is stretch · (w, b)
     reason: str = ""  # why there are no bounds, −∞ and ∞; "" if there are
+    parts: tuple[float, float] = (math.inf, math.inf)  # of Σ C V and Ω: at most these
 
 
 def exact_point(problem: Problem, alpha: Array) -> Array:
@@ -97,7 +98,8 @@ def enclose(
         if certificate.features is None and B is not None and primal is None:
             primal = products_of(problem, B, certificate.shift)
         upper, stretch = _upper(problem, primal or bounds, certificate.bias)
-    return _enclosed(lower, upper, alpha, shrink, stretch)
+        parts = _parts_at(problem, primal or bounds, certificate.bias, stretch)
+    return _enclosed(lower, upper, alpha, shrink, stretch)._replace(parts=parts)
 
 
 def point_bounds(certificate: Certificate) -> tuple[PointBounds, PointBounds]:
@@ -232,17 +234,48 @@ def _upper(problem: Problem, bounds: PointBounds, bias: Any) -> tuple[float, flo
     best = finite(partial(_value_above, problem, f, error, u)), 1.0
     for times in (1.02, 2.0) if np.max(error) < 1 else ():
         stretch = 1 + times * float(np.max(error))
-        at = (*_stretched(f, error, stretch), stretch * u * (1 + 4 * U))
+        at = _stretched(f, error, u, stretch)
         best = min(best, (finite(partial(_value_above, problem, *at)), stretch))
     return best
 
 
-def _stretched(f: Array, error: Array, t: float) -> tuple[Array, Array]:
-    """t·f, and a bound of its error."""
-    return t * f, error * t * ERROR_MARGIN + 2 * U * np.abs(t * f)
+def _parts_at(
+    problem: Problem, bounds: PointBounds, bias: Any, stretch: float
+) -> tuple[float, float]:
+    """Upper bounds of Σ C V(f) and of Ω(u) at stretch·(w, b), each by itself."""
+    at = bounds.predictions(bias)
+    if stretch > 1:
+        at = _stretched(*at, stretch)
+    parts: list[float] = []
+
+    def largest() -> float:
+        parts.extend(_parts_above(problem, *at))
+        return max(parts)
+
+    if not math.isfinite(finite(largest)):
+        return math.inf, math.inf
+    loss, penalty = (part + 4 * U * abs(part) + TINY for part in parts)
+    return loss, penalty
+
+
+def _stretched(
+    f: Array, error: Array, u: Array, t: float
+) -> tuple[Array, Array, Array]:
+    """t·f, a bound of its error, and upper bounds of t·u."""
+    error = error * t * ERROR_MARGIN + 2 * U * np.abs(t * f)
+    return t * f, error, t * u * (1 + 4 * U)
 
 
 def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
+    loss, penalty = _parts_above(problem, f, error, u)
+    value = loss + penalty
+    return value + 4 * U * abs(value) + TINY
+
+
+def _parts_above(
+    problem: Problem, f: Array, error: Array, u: Array
+) -> tuple[float, float]:
+    """Upper bounds of Σ C V(f) and Ω(u), but for the rounding of each sum."""
     formulation, loss, y = problem.formulation, problem.loss, problem.y
     if len(problem.shape) == 1:
         f, error = f[:, 0], error[:, 0]
@@ -255,8 +288,7 @@ def _value_above(problem: Problem, f: Array, error: Array, u: Array) -> float:
     penalty = formulation.value(_raised(u, u))
     penalty += formulation.rounding(problem.grams.M) * U * abs(penalty)
     penalty += LEAST**2 + _absolute_error(formulation)
-    value = _sum_above(problem.costs, values) + penalty
-    return value + 4 * U * abs(value) + TINY
+    return _sum_above(problem.costs, values), penalty
 
 
 def _loss_rounding(loss: Loss, values: Array, size: Array) -> Array:

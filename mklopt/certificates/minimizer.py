@@ -37,42 +37,76 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..formulations.losses.domains import Box
 from ..formulations.norms import dual_exponent, norm
 from ..problem import Problem
-from ..util.rounding import U, gamma
+from ..util.rounding import U
 from .enclosure import point_bounds
+from .optimality import (
+    INF,
+    SLACK,
+    Interval,
+    dual_domain,
+    dual_from_predictions,
+    norms_from_dual,
+    predictions_from_dual,
+    unknown,
+    unused_kernels,
+    weights_from_norms,
+)
 
 if TYPE_CHECKING:
     from .certificate import Certificate
 
 Array = np.ndarray
-INF = math.inf
-SLACK = 1 + 1e-10  # relative: for the rounding of radii, norms, values of V and Ω
-CANCELLED = 1e-9  # of ‖K‖_F², for differences of such squares
 DOUBLINGS, HALVINGS = 200, 60  # of a search for an end of the interval of b
 
-
-class Interval(NamedTuple):
-    """Numbers between two others, one interval for each."""
-
-    lower: Array
-    upper: Array
-
-    def meet(self, other: Interval) -> Interval:
-        """What is in both."""
-        lower = np.maximum(self.lower, other.lower)
-        return Interval(lower, np.maximum(np.minimum(self.upper, other.upper), lower))
-
-    @property
-    def known(self) -> Array:
-        """Which intervals are bounded on both sides."""
-        return np.isfinite(self.lower) & np.isfinite(self.upper)
+NO_BOUNDS = "the certificate has no bounds, or rests on numerically derived operators"
+NO_PRIMAL_BALL = "norms from a ball: Ω of {} is not strongly convex"
+NO_DUAL_BALL = "α from a ball: the loss {} has kinks"
+NO_BIASES = "predictions with biases of several outputs"
+NO_SUPPORT = "which kernels are used: the gap is too large, or the problem too flat"
 
 
-def unknown(shape: tuple[int, ...], least: float = -math.inf) -> Interval:
-    """Intervals that say nothing, or only that numbers are at least `least`."""
-    return Interval(np.full(shape, least), np.full(shape, math.inf))
+class PrimalBall(NamedTuple):
+    """A ball of w around a certified point, and an interval of b.
+
+    Parameters
+    ----------
+    radius : float
+        In the norm ‖·‖_{2,p} of Ω; infinite if nothing is known.
+    bias : tuple of float
+        The ends of the interval of b.
+    stretch, exponent : float
+        The center is stretch · w of the certificate; the exponent p.
+    """
+
+    radius: float
+    bias: tuple[float, float]
+    stretch: float
+    exponent: float
+
+    def predictions_at(self, f: Array, diagonals: Array) -> Interval:
+        """f(x) at new points, for every w in the ball and every b in its interval.
+
+        Parameters
+        ----------
+        f : array (n_new,) or (n_new, k)
+            Predictions of the certified point without its bias.
+        diagonals : array (M, n_new)
+            k_m(x, x) of every kernel at every new point.
+
+        Returns
+        -------
+        Interval
+        """
+        if not math.isfinite(self.radius):
+            return unknown(f.shape)
+        roots = np.sqrt(np.maximum(diagonals, 0.0)).T
+        sizes = [norm(row, dual_exponent(self.exponent)) for row in roots]
+        room = self.radius * np.array(sizes).reshape(-1, *[1] * (f.ndim - 1)) * SLACK
+        room = room + 1e-9 * np.abs(f)  # f is plain float64
+        center, (low, high) = self.stretch * f, self.bias
+        return Interval(center - room + low, center + room + high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +175,13 @@ class MinimizerFacts:
         -------
         Interval
         """
-        if not math.isfinite(self.radius):
-            return unknown(f.shape)
-        roots = np.sqrt(np.maximum(diagonals, 0.0)).T
-        sizes = [norm(row, dual_exponent(self.exponent)) for row in roots]
-        room = self.radius * np.array(sizes).reshape(-1, *[1] * (f.ndim - 1)) * SLACK
-        room = room + 1e-9 * np.abs(f)  # f is plain float64
-        center, (low, high) = self.stretch * f, self.bias
-        return Interval(center - room + low, center + room + high)
+        ball = PrimalBall(self.radius, self.bias, self.stretch, self.exponent)
+        return ball.predictions_at(f, diagonals)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many kernels are proved to be used, and not to be used."""
+        return int(np.sum(self.used)), int(np.sum(self.unused))
 
     @property
     def at_bound(self) -> Array:
@@ -173,11 +206,10 @@ class MinimizerFacts:
         return pd.DataFrame(columns)
 
     def __str__(self) -> str:
-        M, n = len(self.used), len(self.at_bound)
+        (used, unused), M, n = self.counts, len(self.used), len(self.at_bound)
         lines = [
             f"proved of every minimizer, from a gap of {self.gap:.1e}:",
-            f"  {np.sum(self.used)} kernels are used and {np.sum(self.unused)} are "
-            f"not, of {M}",
+            f"  {used} kernels are used and {unused} are not, of {M}",
             f"  {np.sum(self.weights.known)} weights and {np.sum(self.norms.known)} "
             f"norms are bounded; α is known of {np.sum(self.at_bound)} of {n} samples",
         ]
@@ -198,6 +230,30 @@ def minimizer_facts(certificate: Certificate) -> MinimizerFacts:
     """
     with np.errstate(all="ignore"):  # what overflows is not known
         return _Facts(certificate).found()
+
+
+def primal_ball(certificate: Certificate, gap: float, share: float) -> PrimalBall:
+    """Where every minimizer lies, of all problems with C between two ends.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of a point (ŵ, b̂) at a C_0 between the ends.
+    gap : float
+        At least C·L(ŵ, b̂) + Ω(ŵ) − f*(C) for every C between the ends.
+    share : float
+        C_0 divided by the smaller end.
+
+    Returns
+    -------
+    PrimalBall
+    """
+    with np.errstate(all="ignore"):
+        facts = _Facts(certificate)
+        facts.gap = max(gap, facts.gap) * SLACK if math.isfinite(facts.gap) else INF
+        norms, radius = facts._primal_ball()
+        bias = facts._predictions(radius, norms, share)[1]
+    return PrimalBall(radius, bias, facts.points.stretch, facts.exponent)
 
 
 class _Facts:
@@ -224,16 +280,16 @@ class _Facts:
         alpha = self._dual_ball()
         predictions, bias = self._predictions(radius, norms)
         predictions = predictions.meet(self._from_strong_loss())
-        alpha = alpha.meet(_slopes(problem, predictions))
-        predictions = predictions.meet(_inverse(problem, alpha))
+        alpha = alpha.meet(dual_from_predictions(problem, predictions))
+        predictions = predictions.meet(predictions_from_dual(problem, alpha))
         distance = self._distance(alpha)
         v = self._dual_norms(distance)
-        norms = norms.meet(_norms_of(problem, v))
-        used, unused = norms.lower > 0, _unused(problem, v)
+        norms = norms.meet(norms_from_dual(problem, v))
+        used, unused = norms.lower > 0, unused_kernels(problem, v)
         norms = Interval(
             np.where(unused, 0.0, norms.lower), np.where(unused, 0.0, norms.upper)
         )
-        weights = _weights(problem, norms)
+        weights = weights_from_norms(problem, norms)
         if not np.any(used | unused):
             self.reasons.append(NO_SUPPORT)
         assert predictions.lower.shape == shape
@@ -266,7 +322,7 @@ class _Facts:
         L = problem.loss.smoothness
         if L is None:
             self.reasons.append(NO_DUAL_BALL.format(problem.loss.name))
-            return _domain(problem)
+            return dual_domain(problem)
         self.dual_gap = 2 * L * self.gap * SLACK
         alpha = self.points.shrink * self.points.alpha
         room = np.sqrt(self.dual_gap * problem.spread_costs) * SLACK
@@ -293,15 +349,19 @@ class _Facts:
     # ---- predictions ----------------------------------------------------------------
 
     def _predictions(
-        self, radius: float, norms: Interval
+        self, radius: float, norms: Interval, share: float = 1.0
     ) -> tuple[Interval, tuple[float, float]]:
-        """f_i* from the primal ball, and an interval of b*."""
+        """f_i* from the primal ball, and an interval of b*.
+
+        For a smaller C = C_0/share the loss is at most L(ŵ, b̂) + (Ω(ŵ) − the least
+        Ω)/C, in units of C_0 `share` times as much for the second part.
+        """
         problem, nothing = self.problem, (-math.inf, math.inf)
         if not math.isfinite(radius):
             return unknown(problem.shape), nothing if problem.bias else (0.0, 0.0)
         p = problem.formulation.strongly_convex[0]
         f, error = self._predicted(0.0)
-        sizes = _root_diagonals(problem, dual_exponent(p))
+        sizes = problem.grams.norm_of_diagonals(dual_exponent(p)) * SLACK
         room = radius * sizes.reshape(-1, *[1] * (f.ndim - 1)) * SLACK + error
         if not problem.bias:
             return Interval(f - room, f + room), (0.0, 0.0)
@@ -309,7 +369,9 @@ class _Facts:
             self.reasons.append(NO_BIASES)
             return unknown(problem.shape), nothing
         least = problem.formulation.value(norms.lower) / SLACK
-        most = self.points.upper - least + 1e-10 * abs(self.points.upper)
+        penalty = self.points.parts[1]
+        more = (share - 1) * max(penalty - least, 0.0) * SLACK if share > 1 else 0.0
+        most = self.points.upper - least + more + 1e-10 * abs(self.points.upper)
         center = self.points.stretch * float(self.certificate.bias)
         end = partial(_end, partial(_least_loss, problem, f, room), most, center)
         low, high = end(-1.0), end(1.0)
@@ -332,126 +394,12 @@ class _Facts:
         grams, s = self.problem.grams, self.points.shrink
         if not math.isfinite(distance):
             return unknown((grams.M,), 0.0)
-        room = _root_sizes(self.problem) * distance * SLACK
+        room = self.problem.grams.spectral_roots(self.problem.bias) * distance * SLACK
         low = np.maximum(s * self.dual_bounds.below / SLACK - room, 0.0)
         return Interval(low, s * self.dual_bounds.above * SLACK + room)
 
 
-# ---- what the intervals of one thing say of another ----------------------------------
-
-NO_BOUNDS = "the certificate has no bounds, or rests on numerically derived operators"
-NO_PRIMAL_BALL = "norms from a ball: Ω of {} is not strongly convex"
-NO_DUAL_BALL = "α from a ball: the loss {} has kinks"
-NO_BIASES = "predictions with biases of several outputs"
-NO_SUPPORT = "which kernels are used: the gap is too large, or the problem too flat"
-
-
-def _norms_of(problem: Problem, v: Interval) -> Interval:
-    """‖w_m*‖ = ∂Ω*(v*) where Ω* is differentiable in closed form."""
-    formulation = problem.formulation
-    if "strongly_convex" not in formulation.traits:
-        return unknown(v.lower.shape, 0.0)
-    p, a, c = formulation.strongly_convex
-    if a and p == 2:
-        low, high = (np.maximum(x - a, 0.0) / c for x in v)
-        return Interval(low / SLACK, high * SLACK)
-    if a or not np.all(v.known):
-        return unknown(v.lower.shape, 0.0)
-    e = dual_exponent(p)  # u = v^{e−1} ‖v‖_e^{2−e}/c with e ≥ 2
-    small, large = norm(v.lower, e) / SLACK, norm(v.upper, e) * SLACK
-    if e > 2 and not small > 0:
-        return unknown(v.lower.shape, 0.0)
-    low = v.lower ** (e - 1) * large ** (2 - e) / c
-    high = v.upper ** (e - 1) * small ** (2 - e) / c
-    return Interval(low / SLACK, high * SLACK)
-
-
-def _unused(problem: Problem, v: Interval) -> Array:
-    """Kernels that u* ∈ ∂Ω*(v*) cannot use."""
-    formulation, traits = problem.formulation, problem.formulation.traits
-    found = np.zeros(len(v.upper), bool)
-    if "orthant" in traits:  # the price of u_m is √(2c) u_m + ½κu_m²
-        found |= v.upper < math.sqrt(2 * formulation.orthant[0]) / SLACK
-    if "simplex" in traits:
-        found |= v.upper < np.max(v.lower)
-    if "sums" in traits:
-        for group in formulation.simplices(len(found))[0]:
-            part = list(group)
-            found[part] |= v.upper[part] < np.max(v.lower[part])
-    return found
-
-
-def _weights(problem: Problem, u: Interval) -> Interval:
-    """θ_m* from the norms, where it is a monotone function of each of them."""
-    formulation, traits = problem.formulation, problem.formulation.traits
-    zero = u.upper == 0
-    found = unknown(u.lower.shape, 0.0)
-    if "orthant" in traits:
-        c, kappa = formulation.orthant  # θ = u/(a + κu)
-        low, high = (x / (math.sqrt(2 * c) + kappa * x) for x in u)
-        high = np.where(np.isfinite(u.upper), high, 1 / kappa if kappa else INF)
-        found = Interval(low / SLACK, high * SLACK)
-    elif "strongly_convex" in traits and formulation.strongly_convex[1] == 0:
-        p, _, c = formulation.strongly_convex  # θ = u^{2−p} ‖u‖_p^{p−2}/c
-        small, large = norm(u.lower, p) / SLACK, norm(u.upper, p) * SLACK
-        if p == 2:
-            low = high = np.full(len(zero), 1 / c)
-        elif small > 0 and math.isfinite(large):
-            low = u.lower ** (2 - p) * large ** (p - 2) / c
-            high = u.upper ** (2 - p) * small ** (p - 2) / c
-        else:
-            low, high = found
-        found = Interval(low / SLACK, high * SLACK)
-    return Interval(np.where(zero, 0.0, found.lower), np.where(zero, 0.0, found.upper))
-
-
-def _domain(problem: Problem) -> Interval:
-    """α_i* in −C_i times the domain of V*, for one output."""
-    domain = problem.loss.domain(problem.y)
-    if not isinstance(domain, Box):
-        return unknown(problem.shape)
-    return Interval(-problem.costs * domain.high, -problem.costs * domain.low)
-
-
-def _slopes(problem: Problem, f: Interval) -> Interval:
-    """α_i* ∈ −C_i ∂V(f_i*), for one output; V' increases."""
-    if f.lower.ndim > 1:
-        return unknown(problem.shape)
-    loss, y, C = problem.loss, problem.y, problem.costs
-    below, above = _wider(f)
-    box = np.where(np.isfinite(below), below, 0.0), np.where(above < INF, above, 0.0)
-    least, most = (loss.gradient(end, y) for end in box)
-    low = np.where(above < INF, -C * most, -INF)
-    high = np.where(np.isfinite(below), -C * least, INF)
-    flat = low == high  # exact: the loss has one slope there
-    if loss.smoothness is not None:
-        pad = 1e-12 * C * (1 + np.abs(y))
-        low, high = low - pad, high + pad
-        flat = np.zeros_like(flat)
-    return Interval(np.where(flat, high, low), high)
-
-
-def _wider(f: Interval) -> Interval:
-    """A little more than an interval: a kink at its end is inside."""
-    more = 1e-12 * (1 + np.abs(f.lower)), 1e-12 * (1 + np.abs(f.upper))
-    return Interval(f.lower - more[0], f.upper + more[1])
-
-
-def _inverse(problem: Problem, alpha: Interval) -> Interval:
-    """f_i* with V'(f_i*) = −α_i*/C_i, for losses that are twice differentiable."""
-    if not problem.loss.twice_differentiable or alpha.lower.ndim > 1:
-        return unknown(problem.shape)
-    domain, ends = problem.loss.domain(problem.y), []
-    assert isinstance(domain, Box)
-    middle = 0.5 * (domain.low + domain.high)
-    middle = np.where(np.isfinite(middle), middle, 0.0)
-    for side, a in ((-1, -alpha.upper), (1, -alpha.lower)):
-        a = a / problem.costs
-        inside = (a > domain.low) & (a < domain.high)
-        f = problem.loss.inverse(np.where(inside, a, middle), problem.y)
-        room = 1e-9 * (1 + np.abs(f))
-        ends.append(np.where(inside, f + side * room, side * INF))
-    return Interval(*ends)
+# ---- the bias ------------------------------------------------------------------------
 
 
 def _least_loss(problem: Problem, f: Array, room: Array, b: float) -> float:
@@ -483,55 +431,3 @@ def _end(value: Callable[[float], float], most: float, b: float, side: float) ->
         else:
             inside = middle
     return b + side * outside
-
-
-# ---- sizes of kernels ----------------------------------------------------------------
-
-
-def _root_diagonals(problem: Problem, q: float) -> Array:
-    """(n,): upper bounds of the norm ‖·‖_q of (√(K_m,ii + δ_m))_m."""
-    grams, found = problem.grams, np.zeros(problem.grams.n)
-    for part, stack in grams.parts():
-        roots = stack.root_diag(stack.shift if stack is grams else grams.shift[part])
-        sums = np.max(roots, axis=0) if q == INF else np.sum(roots**q, axis=0)
-        found = np.maximum(found, sums) if q == INF else found + sums
-    found = found if q == INF else found ** (1 / q)
-    return np.asarray(found * SLACK)
-
-
-def _root_sizes(problem: Problem) -> Array:
-    """(M,): upper bounds of √λ_max(K_m + δ_m I), of the centred kernels with a bias."""
-    grams = problem.grams
-    if grams.storage == "factors":
-        factors = grams.factors or []
-        squares = np.array([_square_of_factor(L, problem.bias) for L in factors])
-    else:
-        sizes = grams.root_sizes()
-        squares = sizes**4 * SLACK
-        if problem.bias:
-            squares = np.minimum(squares, _centred(problem, squares))
-    sizes = np.sqrt(np.maximum(squares, 0.0)) * (1 + gamma(grams.n + 16))
-    return np.asarray(np.sqrt(sizes + grams.shift) * SLACK)
-
-
-def _square_of_factor(L: Array, centred: bool) -> float:
-    """An upper bound of ‖LLᵀ‖_F² = ‖LᵀL‖_F², of the centred columns."""
-    L = np.asarray(L, float)
-    S = L.T @ L
-    found = float(np.sum(S**2))
-    if centred:
-        means = np.mean(L, axis=0)
-        middle = S - len(L) * np.outer(means, means)
-        trace = float(np.trace(S)) ** 2
-        found = min(found, float(np.sum(middle**2)) + CANCELLED * trace)
-    return found * (1 + gamma(4 * len(L))) * SLACK
-
-
-def _centred(problem: Problem, squares: Array) -> Array:
-    """Upper bounds of ‖PKP‖_F² = ‖K‖_F² − 2‖K1‖²/n + (1ᵀK1)²/n², P = I − 11ᵀ/n."""
-    grams, n, found = problem.grams, problem.grams.n, np.empty(problem.grams.M)
-    for part, stack in grams.parts():
-        K1 = stack.matvec(np.ones(n))
-        sums = np.sum(K1, axis=1) ** 2 / n**2 - 2 * np.sum(K1**2, axis=1) / n
-        found[part] = squares[part] * (1 + CANCELLED) + sums
-    return found

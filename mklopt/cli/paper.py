@@ -18,6 +18,11 @@ from .words import AS_JSON, JOBS, console, echo_json, usage_errors
 @click.option("--tiny", is_flag=True, help="Smallest sizes, to see that all runs.")
 @click.option("--seed", default=0, help="Of all random numbers.")
 @click.option("--out", help="Folder for the results.  [default: papers/]")
+@click.option(
+    "--counterexamples",
+    is_flag=True,
+    help="Run the problems on which printed rates fail, and nothing else.",
+)
 @JOBS
 @AS_JSON
 def command(
@@ -26,6 +31,7 @@ def command(
     tiny: bool,
     seed: int,
     out: str | None,
+    counterexamples: bool,
     jobs: int,
     as_json: bool,
 ) -> None:
@@ -40,6 +46,8 @@ def command(
     from ..claims.items import ROOT, known
     from ..claims.run import run_papers
 
+    if counterexamples:
+        raise SystemExit(_refute(key, as_json))
     mode = "tiny" if tiny else "quick" if quick else "full"
     with usage_errors():
         chosen = known() if key == "all" else [key]
@@ -51,3 +59,30 @@ def command(
         found = [json.loads(p.read_text(encoding="utf-8")) for p in ledgers if done]
         echo_json({"sound": done, "papers": found})
     raise SystemExit(0 if done else 1)
+
+
+def _refute(key: str, as_json: bool) -> int:
+    """Run the counter-examples; 0 if each of them refutes its printed rate."""
+    from ..claims.counterexamples import counterexamples
+
+    with usage_errors():
+        examples = counterexamples(key)
+    runs = [one.run() for one in examples]
+    if as_json:
+        rows = [
+            {
+                "paper": one.paper,
+                "place": one.place,
+                "printed": one.printed,
+                "steps": [step._asdict() for step in run],
+                "refuted": one.refutes(run),
+            }
+            for one, run in zip(examples, runs)
+        ]
+        echo_json({"counterexamples": rows})
+    else:
+        screen = console(as_json)
+        for one, run in zip(examples, runs):
+            screen.print(one.table(run))
+        screen.print(f"{len(examples)} printed rates with counter-examples")
+    return 0 if all(one.refutes(run) for one, run in zip(examples, runs)) else 1

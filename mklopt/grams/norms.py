@@ -3,6 +3,7 @@
     norms(A)         √(⟨A, K_mA⟩ + δ_m‖A‖²)
     norms_above(A)   upper bounds, from the last read of each kernel (norm_reads.py)
     parts()          the kernels, so few at a time that (m, n) arrays are small
+    spectral_roots   bounds of √λ_max(K_m), of all vectors or of those that sum to 0
 
 Rounding. |K_ij| ≤ r_i r_j with r_i = √(K_ii + δ) (Cauchy–Schwarz), so that an error
 γ_k Σ|K_ij||A_i||A_j| is at most γ_k (Σ r_i|A_i|)². Where an (M, n) array of r is too
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 LARGEST_KEPT = 20_000_000  # numbers of an (M, n) array that may be kept: 160 MB
 IN_A_PART = 8_000_000  # numbers of an (m, n) array of one part: 64 MB
+POWERS = 1 + 1e-10  # for the rounding of powers and roots of bounds
+CANCELLED = 1e-9  # of ‖K‖_F², for differences of such squares
 TOGETHER = 4  # parts begin at multiples of this, as loops over stored kernels do
 
 
@@ -246,6 +249,71 @@ class StackNorms:
     def _root_diag(self: Any, shift: Array) -> Array:
         bound = np.maximum(self.diag(), 0.0) * (1 + gamma(self.chain(self.n))) + TINY
         return np.asarray(np.sqrt(bound + shift[:, None]) * (1 + gamma(4)))
+
+    # ---- bounds of the kernels as operators -----------------------------------------
+
+    def norm_of_diagonals(self: Any, q: float) -> Array:
+        """(n,): upper bounds of the norm ‖·‖_q of (√(K_m,ii + δ_m))_m.
+
+        Parameters
+        ----------
+        q : float
+            From 1 to ∞.
+
+        Returns
+        -------
+        array (n,)
+        """
+        found = np.zeros(self.n)
+        for part, stack in self.parts():
+            roots = stack.root_diag(stack.shift if stack is self else self.shift[part])
+            sums = np.max(roots, axis=0) if q == np.inf else np.sum(roots**q, axis=0)
+            found = np.maximum(found, sums) if q == np.inf else found + sums
+        found = found if q == np.inf else found ** (1 / q)
+        return np.asarray(found * POWERS)
+
+    def spectral_roots(self: Any, centred: bool = False) -> Array:
+        """(M,): upper bounds of √λ_max(K_m + δ_m I), from ‖K_m‖_F; one pass if centred.
+
+        Parameters
+        ----------
+        centred : bool
+            Of PK_mP with P = I − 11ᵀ/n instead: enough for vectors that sum to 0.
+
+        Returns
+        -------
+        array (M,)
+        """
+        if self.storage == "factors":
+            squares = np.array([_square_of_factor(L, centred) for L in self.factors])
+        else:
+            squares = self.root_sizes() ** 4 * POWERS
+            if centred:
+                squares = np.minimum(squares, self._centred_squares(squares))
+        sizes = np.sqrt(np.maximum(squares, 0.0)) * (1 + gamma(self.n + 16))
+        return np.asarray(np.sqrt(sizes + self.shift) * POWERS)
+
+    def _centred_squares(self: Any, squares: Array) -> Array:
+        """Upper bounds of ‖PKP‖_F² = ‖K‖_F² − 2‖K1‖²/n + (1ᵀK1)²/n²."""
+        n, found = self.n, np.empty(self.M)
+        for part, stack in self.parts():
+            K1 = stack.matvec(np.ones(n))
+            sums = np.sum(K1, axis=1) ** 2 / n**2 - 2 * np.sum(K1**2, axis=1) / n
+            found[part] = squares[part] * (1 + CANCELLED) + sums
+        return found
+
+
+def _square_of_factor(L: Array, centred: bool) -> float:
+    """An upper bound of ‖LLᵀ‖_F² = ‖LᵀL‖_F², of the centred columns."""
+    L = np.asarray(L, float)
+    S = L.T @ L
+    found = float(np.sum(S**2))
+    if centred:
+        means = np.mean(L, axis=0)
+        middle = S - len(L) * np.outer(means, means)
+        trace = float(np.trace(S)) ** 2
+        found = min(found, float(np.sum(middle**2)) + CANCELLED * trace)
+    return found * (1 + gamma(4 * len(L))) * POWERS
 
 
 def frozen(array: Array) -> Array:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..certificates.certificate import Certificate, certify
-from ..certificates.minimizer import Interval, MinimizerFacts, minimizer_facts
+from ..certificates.minimizer import MinimizerFacts, minimizer_facts
+from ..certificates.optimality import Interval
 from ..certificates.portable import save_certificate
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive

@@ -14,6 +14,7 @@ Guarantee. F(W_t) − F* ≤ 2L ‖W_0 − W*‖² / (t + 1)² without restarts.
 import numpy as np
 
 from ..problem import Problem
+from ..util.checks import check_whole
 from .base import Steps, solver, up_to_C
 from .start import first_coefficients
 from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
@@ -33,18 +34,21 @@ def fista(
     start: object = None,
     backtracking: bool = True,
     restart: bool = True,
+    every: int = CERTIFIED_EVERY,
 ) -> Steps:
     """Accelerated proximal gradient steps.
 
     backtracking: search for L; False: the bound max C · Lip(V') · λ_max(ΣK_m)
     restart: restart the momentum where it points uphill
+    every: steps between two certificates
     """
+    check_whole(every, "every", 1)
     forward = Forward(problem, backtracking)
     W = begin(problem, first_coefficients(problem, start)[0])
     Y, a = W, 1.0
     while True:
         yield forward.iterate(W)
-        for _ in range(CERTIFIED_EVERY):
+        for _ in range(every):
             new = forward.step(Y)
             uphill = np.vdot((Y - new)[0], (new - W)[1]) > 0
             if restart and uphill:

@@ -12,6 +12,7 @@ backtracking needed; the objective never rises (Beck and Teboulle 2009, theorem 
 """
 
 from ..problem import Problem
+from ..util.checks import check_whole
 from .base import Steps, solver, up_to_C
 from .start import first_coefficients
 from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
@@ -25,11 +26,18 @@ from .steps.proximal_step import CERTIFIED_EVERY, Forward, begin
     reference="suzuki2009",
     guarantee="F(W_t) − F* ≤ L‖W_0 − W*‖²/(2t); the objective never rises",
 )
-def ista(problem: Problem, *, start: object = None, backtracking: bool = True) -> Steps:
-    """Proximal gradient steps; backtracking: as in fista."""
+def ista(
+    problem: Problem,
+    *,
+    start: object = None,
+    backtracking: bool = True,
+    every: int = CERTIFIED_EVERY,
+) -> Steps:
+    """Proximal gradient steps; backtracking and every: as in fista."""
+    check_whole(every, "every", 1)
     forward = Forward(problem, backtracking, relax=0.8)
     W = begin(problem, first_coefficients(problem, start)[0])
     while True:
         yield forward.iterate(W)
-        for _ in range(CERTIFIED_EVERY):
+        for _ in range(every):
             W = forward.step(W)

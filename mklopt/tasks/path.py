@@ -6,9 +6,7 @@ and the path begins there. Each point starts from the solution of the one before
 certificate of each is its own, so that a bad start can cost time but not truth.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,86 +17,8 @@ from ..run.loop import solve
 from ..run.result import Result
 from ..util.arrays import Array, real_array
 from ..util.checks import check_function, check_whole, real_number, short
-from ..util.extras import need
-from ..util.tables import html, plain_table
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """One certified result per C, in increasing order.
-
-    It has a length, is iterated over, and indexed by number, like a list of results.
-
-    Parameters
-    ----------
-    results : list of Result
-    """
-
-    results: list[Result]
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self.results)
-
-    def __getitem__(self, which: int) -> Result:
-        return self.results[which]
-
-    @cached_property
-    def C(self) -> Array:
-        """(points,): C, the largest where there is one per sample."""
-        return np.array([float(np.max(r.problem.costs)) for r in self.results])
-
-    @cached_property
-    def weights(self) -> Array:
-        """(points, M): the kernel weights."""
-        return np.array([r.weights for r in self.results])
-
-    @property
-    def converged(self) -> bool:
-        """Whether every point was solved to the tolerance."""
-        return all(r.converged for r in self.results)
-
-    def to_frame(self) -> Any:
-        """The path as a table.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per point: C, status, lower, upper, gap, active (the kernels in
-            use), seconds, passes.
-        """
-        need("pandas")
-        import pandas as pd
-
-        rows = [
-            {
-                "C": C,
-                "status": result.status,
-                "lower": result.certificate.lower,
-                "upper": result.certificate.upper,
-                "gap": result.relative_gap,
-                "active": int(np.sum(result.certificate.norms > 0)),
-                "seconds": result.trace.last("seconds"),
-                "passes": result.trace.last("passes"),
-            }
-            for C, result in zip(self.C, self.results)
-        ]
-        return pd.DataFrame(rows)
-
-    def _repr_html_(self) -> str:
-        rows = self.to_frame()
-        table = plain_table("", ["status"], [c for c in rows.columns if c != "status"])
-        for _, row in rows.iterrows():
-            numbers = [f"{v:.6g}" for name, v in row.items() if name != "status"]
-            table.add_row(row["status"], *numbers)
-        return html(table, repr(self))
-
-    def __repr__(self) -> str:
-        worst = max(r.relative_gap for r in self.results)
-        ends = f"C = {self.C[0]:.3g} … {self.C[-1]:.3g}"
-        return f"Path({len(self)} points, {ends}, worst relative gap {worst:.1e})"
+from .epsilon_path import at_C, epsilon_path
+from .solution_path import Path
 
 
 def path(
@@ -108,10 +28,11 @@ def path(
     points: int = 20,
     span: float = 100.0,
     solver: str = "auto",
+    everywhere: float | None = None,
     callback: Callable[[Result], Any] | None = None,
     **options: Any,
 ) -> Path:
-    """Solve a problem for many C, each from the solution before it.
+    """Solve a problem for many C, or for every C, each from the solution before it.
 
     Parameters
     ----------
@@ -126,6 +47,9 @@ def path(
         The ratio of the last value and the first, where Cs is not given.
     solver : str, default="auto"
         As in `solve`.
+    everywhere : float, optional
+        A relative gap ε: then f*(C) is enclosed to ε for every C between the ends, by
+        as few solutions as that takes; `points` is not used, and other `Cs` are solved.
     callback : callable, optional
         Called with each result as it comes; True ends the path there.
     **options
@@ -134,6 +58,8 @@ def path(
     Returns
     -------
     Path
+        An EpsilonPath with everywhere=ε: `at(C)` has a certified point for any C,
+        `lower(C)` and `upper(C)` have bounds.
 
     Raises
     ------
@@ -155,11 +81,13 @@ def path(
         raise ValueError(f"path takes a Problem first, got {type(problem).__name__}")
     check_function(callback, "callback")
     values, start = _grid(problem, points, span) if Cs is None else (_checked(Cs), None)
-    shape = np.asarray(problem.C) / np.max(problem.costs)
+    if everywhere is not None:
+        ends = values[[0, -1]] if Cs is None else values
+        parts = (solver, callback, options)
+        return epsilon_path(problem, ends, start, everywhere, *parts)
     results: list[Result] = []
     for C in values:
-        costs = np.maximum(C * shape, np.nextafter(0.0, 1.0))  # > 0 after rounding
-        start = solve(problem.with_(C=costs), solver, start=start, **options)
+        start = solve(at_C(problem, C), solver, start=start, **options)
         results.append(start)
         asked = callback is not None and callback(start)
         if asked or start.status == "interrupted":

@@ -197,8 +197,14 @@ class Race:
             parts.append(pd.DataFrame(who | rows | {"width": self.width(run.problem)}))
         return pd.concat(parts, ignore_index=True)
 
-    def table(self) -> Any:
+    def table(self, intervals: bool = False) -> Any:
         """Where each run ended.
+
+        Parameters
+        ----------
+        intervals : bool, default=False
+            Also how many kernels its gap proves to be used, and not to be used, by
+            every minimizer; it takes up to three passes per run.
 
         Returns
         -------
@@ -207,6 +213,7 @@ class Race:
         """
         words = ("problem", "solver", "status")
         numbers = ("gap", "seconds", "iterations", "passes", "kernels")
+        numbers += ("used", "unused") if intervals else ()
         found = plain_table("", words, numbers)
         for run in self.runs:
             trace = run.result.trace
@@ -219,6 +226,7 @@ class Race:
                 f"{trace.last('iteration') + 1:.0f}",
                 f"{trace.last('passes'):.1f}",
                 f"{trace.last('active'):.0f}",
+                *(map(str, run.result.intervals().counts) if intervals else ()),
             )
         return found
 

@@ -68,6 +68,33 @@ def test_alignments_are_those_of_the_kernels():
     np.testing.assert_allclose(bars, kernels.target_alignment(one.grams, one.y))
 
 
+def test_intervals_of_weights_are_shaded_around_their_curves():
+    one, names = problem(LpNorm(1.5))
+    found = mklopt.path(one, [0.5, 1.0, 2.0], tol=1e-8)
+    axis = plots.weight_path(found, names, intervals=True).axes[0]
+    assert len(axis.collections) == 5
+    most = int(np.argmax(found.weights.max(axis=0)))
+    points = axis.collections[0].get_paths()[0].vertices
+    low, high = found[1].intervals().weights
+    ys = points[points[:, 0] == 1.0, 1]
+    assert {low[most], high[most]} <= set(ys)
+    assert low[most] <= found.weights[1, most] <= high[most]
+
+
+def test_bounds_along_C_show_every_C_and_all_nodes(tmp_path):
+    one, names = problem(GroupLasso())
+    found = mklopt.path(one, span=5.0, everywhere=1e-2)
+    figure = plots.bounds_along_C(found, tmp_path / "bounds.png")
+    above, below = figure.axes
+    C, gaps = below.lines[0].get_data()
+    assert C[0] == found.C[0] and len(C) > 100
+    assert np.max(gaps) <= 1e-2 and above.get_xscale() == "log"
+    solved = next(x for x in below.lines if x.get_label() == "solved")
+    np.testing.assert_allclose(solved.get_xdata(), found.C)
+    with pytest.raises(ValueError, match="everywhere="):
+        plots.bounds_along_C(mklopt.path(one, points=2, span=2.0))
+
+
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_boundary_has_a_region_for_each_class(k, tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))

@@ -8,7 +8,15 @@ import sys
 import pytest
 
 from mklopt import rates
-from mklopt.judge.worst_case import METHODS, NotTestable, WorstCase, worst_case
+from mklopt.judge.worst_case import (
+    METHODS,
+    REFUTED,
+    NotTestable,
+    WorstCase,
+    worst_case,
+)
+
+TIGHT = {"bregman gradient", "mirror descent"}
 
 needs_pepit = pytest.mark.skipif(
     importlib.util.find_spec("PEPit") is None, reason="PEPit is an optional extra"
@@ -20,7 +28,7 @@ needs_pepit = pytest.mark.skipif(
 def test_claims_against_worst_cases(method):
     for t in (1, 3):
         found = worst_case(method, t)
-        assert found.right and found.tight == (method == "bregman gradient")
+        assert found.right and found.tight == (method in TIGHT)
         assert found.worst > 0.4 * found.claimed
         bold = found._replace(claimed=0.9 * found.worst)
         assert not bold.right
@@ -33,6 +41,20 @@ def test_known_worst_cases():
     assert worst_case("proximal gradient", 2).worst == pytest.approx(1 / 8, rel=1e-3)
     one = worst_case("accelerated proximal gradient", 1)  # the same first step
     assert one.worst == pytest.approx(1 / 4, rel=1e-3)
+
+
+@needs_pepit
+@pytest.mark.parametrize("method", REFUTED)
+def test_a_printed_bound_is_exceeded_from_the_second_step_on(method):
+    assert worst_case(method, 1).right
+    assert worst_case(method, 2).worst > 1.03 * worst_case(method, 2).claimed
+
+
+@needs_pepit
+def test_growing_steps_count_by_their_sum():
+    """R²/(4Σγ) with Σγ = 1 + 2 + 4."""
+    found = worst_case("growing proximal point", 3)
+    assert found.worst == pytest.approx(1 / 28, rel=1e-3)
 
 
 @needs_pepit
