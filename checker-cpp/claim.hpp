@@ -65,9 +65,7 @@ inline Rational number(const Value& value, const std::string& what) {
     const bool known = value.kind == Value::Integer || value.kind == Value::Float;
     demand(known && value.number - value.number == 0, what + " is not a finite number");
     if (value.kind == Value::Float) return rational(value.number);
-    const Rational x(whole(value, what));
-    demand(abs(x) <= rational(1.7976931348623157e308), what + " is beyond float64");
-    return x;
+    return Rational(whole(value, what));
 }
 
 inline std::string_view text(const Value& value, const std::string& what) {
