@@ -13,7 +13,7 @@
 class Checker {
   public:
     explicit Checker(const Claim& given)
-        : c(given), v2(c.M()), u2(c.M()), f(c.k, Dyadics{std::vector<Integer>(c.n), 0}) {}
+        : c(given), v2(c.M()), u2(c.M()), f(c.k, Dyadics{std::vector<Integer>(c.n), 0}), errors(c.k) {}
 
     void prove() {
         check_dual();
@@ -28,6 +28,7 @@ class Checker {
     Rationals v2, u2;         // v_m² with s, u_m² with t
     std::vector<Dyadics> f;   // of every class, without t and the bias
     std::vector<Rationals> a;  // s α_i
+    Rationals errors;          // of f, for every class, without t
 
     static Rational margin() {
         Integer ten;
@@ -59,6 +60,7 @@ class Checker {
     // ---- kernels, one at a time
 
     void visit(size_t m) {
+        if (!c.rules.empty()) return visit_rule(m);
         const Entries part(c.entries(m));
         if (!c.factors)
             demand(semidefinite(shifted(part, m)),
@@ -81,6 +83,32 @@ class Checker {
             if (features) image = times(part, w);
             u2[m] += c.stretch * c.stretch * square;
             add(f[cls], 1, image);
+        }
+    }
+
+    // A kernel by a rule: entries are known to a radius, norms and predictions too.
+    void visit_rule(size_t m) {
+        const bool weighted = c.point == Claim::Weights;
+        std::vector<Dyadics> vectors;
+        for (size_t cls = 0; cls < c.k; ++cls) vectors.push_back(column(c.alpha, cls));
+        for (size_t cls = 0; cls < c.k && !weighted; ++cls)
+            vectors.push_back(column(Entries(c.parts[m]).dyadics(), cls));
+        RuleKernel kernel(c.rules[m], c.points, c.n);
+        std::vector<Dyadics> images = kernel.times(vectors);
+        const Rational radius = kernel.radius(), t2 = c.stretch * c.stretch;
+        for (size_t v = 0; v < vectors.size(); ++v) {
+            Integer whole;
+            for (const Integer& x : vectors[v].m) whole += abs(x);
+            const Rational size = scaled(whole, vectors[v].e);
+            Rational square = inner(vectors[v], images[v]) + radius * size * size;
+            square += c.shift[m] * inner(vectors[v], vectors[v]);
+            if (v < c.k) v2[m] += c.shrink * c.shrink * square;
+            if (!weighted && v < c.k) continue;
+            const double theta = weighted ? c.theta[m] : 1;
+            u2[m] += t2 * rational(theta) * rational(theta) * square;
+            ::add(images[v], c.shift[m].get_d(), vectors[v]);
+            ::add(f[v % c.k], theta, images[v]);
+            errors[v % c.k] += rational(theta) * radius * size;
         }
     }
 
@@ -151,15 +179,24 @@ class Checker {
         demand(holds, "lower is not proved");
     }
 
+    // V from above at every f within the error.
+    Interval worst(const Rationals& predictions, const Rational& error, const Rational& y) const {
+        if (error == 0) return c.loss.value(predictions, y);
+        if (c.k > 1) return c.loss.value(predictions, y) + Interval(Rational(2 * error));
+        const Rational low = predictions[0] - error, high = predictions[0] + error;
+        return Interval::max(c.loss.value({low}, y), c.loss.value({high}, y));
+    }
+
     void prove_upper() const {
         std::vector<Rationals> predictions(c.n);
         for (size_t i = 0; i < c.n; ++i)
             for (size_t cls = 0; cls < c.k; ++cls)
                 predictions[i].push_back(c.stretch * (f[cls].at(i) + c.primal_bias[cls]));
+        const Rational error = abs(c.stretch) * *std::max_element(errors.begin(), errors.end());
         const bool holds = decided([&] {
             Interval value = c.formulation.penalty(u2, c.direction);
             for (size_t i = 0; i < c.n; ++i)
-                value += Interval(c.C[i]) * c.loss.value(predictions[i], c.y[i]);
+                value += Interval(c.C[i]) * worst(predictions[i], error, c.y[i]);
             value += Interval(margin()) * value;
             return value.surely_at_most(c.upper) - value.surely_above(c.upper);
         });

@@ -15,10 +15,14 @@
 #include "formulations.hpp"
 #include "json.hpp"
 #include "losses.hpp"
+#include "rules.hpp"
 
 using Numbers = std::vector<double>;
 
-enum class Kind { Exponent, Positive, NonNegative, Unit, Weights, Prior, Groups, Matrix };
+enum class Kind {
+    Exponent, Positive, NonNegative, Unit, Weights, Prior, Groups, Matrix,  // of V and Ω
+    Degree, Columns, Divisors                                               // of kernels
+};
 using Parameters = std::vector<std::pair<std::string, Kind>>;
 
 inline const std::map<std::string, Parameters> LOSSES = {
@@ -49,6 +53,17 @@ inline const std::map<std::string, Parameters> FORMULATIONS = {
     {"Composite", {{"groups", Kind::Groups}, {"r", Kind::Exponent}, {"s", Kind::Exponent}}},
     {"NonIsotropic", {{"E", Kind::Matrix}}},
 };
+
+inline const std::map<std::string, Parameters> RULES = {
+    {"gaussian",
+     {{"rate", Kind::NonNegative}, {"columns", Kind::Columns}, {"divisors", Kind::Divisors}}},
+    {"power",
+     {{"degree", Kind::Degree},
+      {"offset", Kind::NonNegative},
+      {"columns", Kind::Columns},
+      {"divisors", Kind::Divisors}}},
+};
+inline const long MAX_DEGREE = 100;
 
 // The largest exponents that are not 10^15.
 inline const std::map<std::string, long> MOST = {
@@ -113,6 +128,7 @@ inline std::map<std::string, const Value*> object(const Value& value,
 inline std::string written(const Value& value) {
     if (value.kind == Value::Integer) return Integer(std::string(value.text)).get_str();
     if (value.kind == Value::Float) return shortest(value.number);
+    if (value.kind == Value::Text) return "\"" + std::string(value.characters()) + "\"";
     std::string out;
     for (const Value& item : value.items) out += (out.empty() ? "" : ", ") + written(item);
     return "[" + out + "]";
@@ -231,7 +247,9 @@ class FormulationReader {
 struct Claim {
     size_t n = 0, k = 1;
     bool bias = false, factors = false, classes = false;
-    std::vector<std::string_view> kernels;  // base64
+    std::vector<std::string_view> kernels;  // base64, if there are no points
+    std::vector<Rule> rules;                // else the rules of kernels
+    std::vector<Numbers> points;            // their features
     Rationals shift, y, C;
     Loss loss;
     Formulation formulation;
@@ -250,10 +268,12 @@ struct Claim {
     Rationals direction;
 
     explicit Claim(const Value& value) {
-        const auto given = object(value,
-                                  {"problem", "loss", "formulation", "bias", "factors", "kernels",
-                                   "shift", "y", "C", "lower", "upper", "dual", "primal"},
-                                  "the claim");
+        std::set<std::string> keys = {"problem", "loss",  "formulation", "bias",  "factors",
+                                      "kernels", "shift", "y",           "C",     "lower",
+                                      "upper",   "dual",  "primal"};
+        for (const auto& entry : value.entries)
+            if (entry.first == "points") keys.insert("points");
+        const auto given = object(value, keys, "the claim");
         read_data(given);
         const std::string loss_text = read_loss(*given.at("loss"));
         const std::string formulation_text = read_formulation(*given.at("formulation"));
@@ -266,7 +286,7 @@ struct Claim {
         read_primal(*given.at("primal"));
     }
 
-    size_t M() const { return kernels.size(); }
+    size_t M() const { return shift.size(); }
 
     // The entries of a kernel, or of its factor.
     Numbers entries(size_t m) const {
@@ -284,13 +304,23 @@ struct Claim {
         problem = std::string(text(*given.at("problem"), "problem"));
         bias = truth(*given.at("bias"), "bias");
         factors = truth(*given.at("factors"), "factors");
-        for (const Value& kernel : list(*given.at("kernels"), "kernels"))
-            kernels.push_back(text(kernel, "a kernel"));
+        const auto& all = list(*given.at("kernels"), "kernels");
         y = rationals(floats(from_base64(text(*given.at("y"), "y"))));
         n = y.size();
-        demand(n > 0 && M() > 0, "there are no samples or no kernels");
+        demand(n > 0 && !all.empty(), "there are no samples or no kernels");
         C = rationals(array(*given.at("C"), n, "C"));
-        shift = rationals(array(*given.at("shift"), M(), "shift"));
+        shift = rationals(array(*given.at("shift"), all.size(), "shift"));
+        if (given.count("points")) {
+            demand(!factors, "factors have no points");
+            for (const Value& feature : list(*given.at("points"), "points"))
+                points.push_back(array(feature, n, "a feature"));
+        }
+        for (const Value& kernel : all) {
+            if (given.count("points"))
+                rule_texts += read_rule(kernel);
+            else
+                kernels.push_back(text(kernel, "a kernel"));
+        }
         for (const Rational& x : C) demand(x > 0, "C is not positive");
         for (const Rational& x : shift) demand(x >= 0, "a shift is negative");
     }
@@ -312,6 +342,45 @@ struct Claim {
             out += (out.empty() ? "\"" : ", \"") + key + "\": " + written(*given.at(key));
         }
         return "[\"" + name + "\", {" + out + "}]";
+    }
+
+    std::string rule_texts;
+
+    std::string read_rule(const Value& value) {
+        Rule rule;
+        const auto read = [&](const std::string& key, Kind kind, const Value& item) {
+            if (kind == Kind::NonNegative) {
+                rule.number = FormulationReader::scalar(item, kind, key);
+            } else if (kind == Kind::Degree) {
+                const Integer degree = whole(item, key);
+                demand(1 <= degree && degree <= MAX_DEGREE, "a degree is out of range");
+                rule.degree = degree.get_ui();
+            } else if (kind == Kind::Columns) {
+                for (const Value& column : list(item, key)) {
+                    const Integer c = whole(column, "a column");
+                    demand(0 <= c && c < points.size(), "a column is out of range");
+                    rule.columns.push_back(c.get_ui());
+                }
+            } else {
+                for (const Value& step : list(item, key)) read_divisor(rule, step);
+            }
+        };
+        const std::string out = read_terms(value, RULES, "kernel", rule.name, read);
+        rules.push_back(rule);
+        return out;
+    }
+
+    void read_divisor(Rule& rule, const Value& step) const {
+        if (rule.rows.empty()) rule.rows.assign(n, 1);
+        if (step.kind != Value::Text) {
+            rule.common *= FormulationReader::scalar(step, Kind::Positive, "a divisor");
+        } else {
+            const Numbers r = array(step, n, "divisors");
+            for (size_t i = 0; i < n; ++i) {
+                demand(r[i] > 0, "a divisor is not positive");
+                rule.rows[i] *= rational(r[i]);
+            }
+        }
     }
 
     std::string read_loss(const Value& value) {
@@ -359,7 +428,8 @@ struct Claim {
     void check_hash(const Given& given, const std::string& loss_text,
                     const std::string& formulation_text) const {
         Sha256 hash;
-        hash.update("[\"mklopt problem 1\", " + std::to_string(M()) + ", " + std::to_string(n) +
+        const std::string version = rules.empty() ? "1" : "3";
+        hash.update("[\"mklopt problem " + version + "\", " + std::to_string(M()) + ", " + std::to_string(n) +
                     (bias ? ", true]" : ", false]"));
         for (const std::string_view kernel : kernels) {
             const std::string bytes = from_base64(kernel);
@@ -367,6 +437,11 @@ struct Claim {
             hash.update(factors ? "[" + std::to_string(n) + ", " + std::to_string(count / n) + "]"
                                 : "[" + std::to_string(count) + "]");
             hash.update(bytes);
+        }
+        if (!rules.empty()) {
+            hash.update(rule_texts);
+            for (const Value& feature : list(*given.at("points"), "points"))
+                hash.update(from_base64(text(feature, "a feature")));
         }
         for (const char* name : {"shift", "y", "C"})
             hash.update(from_base64(text(*given.at(name), name)));

@@ -124,6 +124,19 @@ class Interval {
     bool surely_above(const Rational& x) const {
         return !mpfr_nan_p(low) && mpfr_cmp_q(low, x.get_mpq_t()) > 0;
     }
+    // The largest multiple of 2^e that is not above; how many more cover the interval.
+    Integer below(Integer& multiple, long e) const {
+        mpfr_t scaled_end;
+        mpfr_init2(scaled_end, bits);
+        Integer top;
+        mpfr_mul_2si(scaled_end, low, -e, MPFR_RNDD);
+        mpfr_get_z(multiple.get_mpz_t(), scaled_end, MPFR_RNDD);
+        mpfr_mul_2si(scaled_end, high, -e, MPFR_RNDU);
+        mpfr_get_z(top.get_mpz_t(), scaled_end, MPFR_RNDU);
+        mpfr_clear(scaled_end);
+        return top - multiple;
+    }
+
     bool zero() const { return mpfr_zero_p(low) && mpfr_zero_p(high); }
 
     // A number in the middle, or nearly: any scale will do for a norm.

@@ -38,10 +38,13 @@ static std::string contents(const std::string& path) {
 }
 
 static std::string_view body_of(std::string_view file) {
-    const size_t head = sizeof "mklopt certificate 2 " - 1, end = head + 64;
+    const size_t head = sizeof "mklopt certificate 3 " - 1, end = head + 64;
     bool known = file.size() > end && file[end] == '\n';
     const std::string_view start = file.substr(0, std::min(head, file.size()));
-    known = known && (start == "mklopt certificate 1 " || start == "mklopt certificate 2 ");
+    bool listed = false;
+    for (const char* version : {"1", "2", "3"})
+        listed = listed || start == std::string("mklopt certificate ") + version + " ";
+    known = known && listed;
     demand(known, "it does not begin as a certificate file");
     const std::string_view body = file.substr(end + 1);
     demand(sha256(body) == file.substr(head, 64), "the hash of the file is another one");
