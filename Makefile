@@ -1,4 +1,4 @@
-# make install | test | test-all | test-lowest | test-latest | certify | lint | bench | contract | papers | docs
+# make install | test | test-all | test-lowest | test-latest | certify | lint | bench | contract | papers | docs | checker
 #      make bench NAME=spicy ARGS="--largest 1000": one of the files in benchmarks/
 PYTHON ?= python3
 VENV   := .venv
@@ -10,7 +10,7 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all test-lowest test-latest certify lint bench contract papers docs clean
+.PHONY: install test test-all test-lowest test-latest certify lint bench contract papers docs checker clean
 
 install: $(STAMP)
 
@@ -93,5 +93,13 @@ $(PAGES)/.installed: requirements.lock docs/requirements.lock pyproject.toml
 contract: install
 	$(ONE) $(BIN)/python tests/contract/make_references.py $(ARGS)
 
+# The second checker of certificate files. Needs g++, GMP and MPFR (Debian: libgmp-dev, libmpfr-dev).
+CHECKER := checker-cpp/certificate-checker
+
+checker: $(CHECKER)
+
+$(CHECKER): $(wildcard checker-cpp/*.cpp checker-cpp/*.hpp)
+	$(CXX) -std=c++17 -O2 -Wall -Wextra -o $@ checker-cpp/main.cpp -lmpfr -lgmpxx -lgmp
+
 clean:
-	rm -rf $(VENV) $(RIVALS) $(PAGES) .venv-lowest .venv-latest docs-out docs/generated build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(CHECKER) $(VENV) $(RIVALS) $(PAGES) .venv-lowest .venv-latest docs-out docs/generated build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,12 +1,12 @@
-"""Check a certificate file in exact arithmetic. It needs Python and reading.py alone.
+"""Check a certificate file. It needs Python, reading.py and matrices.py alone.
 
 `python checker.py FILE`: the file claims lower ≤ f* ≤ upper for kernels K_m + δ_m I and
 
     f* = min over w, b   Σ C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ⟨w_m, ψ_m⟩ + b
 
-K_m is in the file as an upper triangle, or as a factor L_m, K_m = L_m L_mᵀ. Floats are
-read as the rational numbers they are. What is proved here:
-1. K_m + δ_m I ⪰ 0 for triangles: some Cholesky factor R in floats is rounded to
+K_m is in the file as an upper triangle, as a factor L_m, K_m = L_m L_mᵀ, or as a rule of
+points (matrices.py). Floats are read as the rational numbers they are. What is proved:
+1. K_m + δ_m I ⪰ 0: rules are, by theorems. For triangles some Cholesky factor R in floats is rounded to
    integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a dominant diagonal.
 2. s·α is in the domain of V*, 0 ≤ s ≤ 1, with Σα = 0 for a bias.
 3. lower ≤ −Σ C V*(−sα/C) − Ω*(s√(tr αᵀK_mα)) ≤ f*, by weak duality.
@@ -30,16 +30,17 @@ from operator import mul
 from typing import Any
 
 if __package__:
+    from .matrices import Factor, Grid, Rule, Triangle, dot, grid, product
     from .reading import Refused, Statement, demand, exact, floats, opened, read
-else:  # python -I checker.py: the file beside it
+else:  # python -I checker.py: the files beside it
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    from matrices import Factor, Grid, Rule, Triangle, dot, grid, product  # type: ignore[no-redef]
     from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore[no-redef]
 
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 OUTWARD, SERIES, UP = (Decimal(f"1e-{digits}") for digits in (30, 12, 50))
 LEAST = Decimal("1e-999999999")  # above everything that underflows
 ZERO, NONE = Decimal(0), Fraction(0)
-Grid = tuple[list[int], int]  # integers k and an exponent e: the numbers k · 2^−e
 
 
 def check(content: bytes) -> dict[str, Any]:
@@ -52,18 +53,6 @@ def check(content: bytes) -> dict[str, Any]:
     except Exception as error:  # whatever a damaged file leads to
         what = ascii(f"{type(error).__name__}: {error}"[:200])
         raise Refused(f"the file is not well-formed ({what})") from None
-
-
-def grid(values: list[float]) -> Grid:
-    """Floats as integers over one power of two."""
-    ratios = [x.as_integer_ratio() for x in values]
-    e = max((d.bit_length() - 1 for _, d in ratios), default=0)
-    return [k << (e - d.bit_length() + 1) for k, d in ratios], e
-
-
-def dot(a: Any, b: Any) -> Any:
-    """The inner product, as far as the shorter of the two goes."""
-    return sum(map(mul, a, b))
 
 
 def decimal(x: Fraction) -> Decimal:
@@ -113,21 +102,23 @@ class Claim(Statement):
         gains = self._gains(alpha, s)
         theta, beta, bias, t = self._primal(self.claim["primal"])
         quads, squares, f = [], [], [[b] * self.n for b in bias]
-        for m, values in enumerate(self.arrays):
-            kernel, shift = self._kernel(m, values), Fraction(self.shift[m])
+        errors = [NONE] * self.k  # of f, by entries that are known to a radius
+        for m in range(self.M):
+            kernel, shift = self._kernel(m), Fraction(self.shift[m])
             found = [product(kernel, shift, a) for a in alpha]
-            quads.append(s * s * sum(quad for _, quad in found))
+            quads.append(s * s * sum(quad for _, quad, _ in found))
             if beta:
                 own = [grid(beta[m][j :: self.k]) for j in range(self.k)]
                 if "features" in self.claim["primal"]:
-                    found = [kernel.unfolded(w) for w in own]  # type: ignore[union-attr]
+                    found = [(*kernel.unfolded(w), NONE) for w in own]  # type: ignore[union-attr]
                 else:
                     found = [product(kernel, shift, b) for b in own]
-            squares.append((t * theta[m]) ** 2 * sum(quad for _, quad in found))
-            for j, (image, _) in enumerate(found):
+            squares.append((t * theta[m]) ** 2 * sum(quad for _, quad, _ in found))
+            for j, (image, _, error) in enumerate(found):
                 f[j] = [a + theta[m] * b for a, b in zip(f[j], image)]
-        lower = self._lower(gains, quads)
-        upper = self._upper([[t * a for a in row] for row in zip(*f)], squares)
+                errors[j] += theta[m] * error
+        lower, error = self._lower(gains, quads), abs(t) * max(errors)
+        upper = self._upper([[t * a for a in row] for row in zip(*f)], error, squares)
         proof = f"is not proved: the points show {lower:.20g} and {upper:.20g}"
         demand(Decimal(low) <= lower, f"lower = {low!r} {proof}")
         demand(math.inf > high and Decimal(high) >= upper, f"upper = {high!r} {proof}")
@@ -135,8 +126,12 @@ class Claim(Statement):
         about |= {"problem": problem, "loss": loss, "formulation": formulation}
         return about | {"statement": str(self), "lower": low, "upper": high}
 
-    def _kernel(self, m: int, values: list[float]) -> Factor | Triangle:
+    def _kernel(self, m: int) -> Factor | Triangle | Rule:
         n = self.n
+        if self.rules:
+            name, terms = self.rules[m]
+            return Rule(name, terms, [self.points[c] for c in terms["columns"]], n)
+        values = self.arrays[m]
         if self.factors:
             fits = len(values) > 0 and len(values) % n == 0
             demand(fits, f"factor {m} is not a matrix of {n} rows")
@@ -212,11 +207,17 @@ class Claim(Statement):
         size = sum(map(abs, gains), ZERO) + penalty
         return sum(gains, ZERO) - penalty - OUTWARD * size
 
-    def _upper(self, f: list[list[Fraction]], squares: list[Fraction]) -> Decimal:
-        """The primal value from above; u = √squares."""
-        values = map(self._value, f, map(Fraction, self.y))
+    def _upper(self, f: list, error: Fraction, squares: list[Fraction]) -> Decimal:
+        """The primal value from above, at every f within `error`; u = √squares."""
+        values = (self._worst(a, error, Fraction(y)) for a, y in zip(f, self.y))
         losses = (decimal(Fraction(C)) * value for C, value in zip(self.C, values))
         return (sum(losses, ZERO) + self._penalty(squares)) * (1 + OUTWARD)
+
+    def _worst(self, f: Sequence[Fraction], error: Fraction, y: Fraction) -> Decimal:
+        """V from above: convex in one output, of slope ‖∂V‖₁ ≤ 2 in several."""
+        if self.k > 1 or not error:
+            return self._value(f, y) + 2 * decimal(error) * (1 + UP)
+        return max(self._value([f[0] + a], y) for a in (-error, error))
 
     def _penalty(self, squares: list[Fraction]) -> Decimal:
         """Ω(√squares)."""
@@ -289,99 +290,6 @@ class Claim(Statement):
             good = [*map(len, beta)] == [self.n * self.k] * self.M
             demand(good, "the coefficients are not one number per kernel and sample")
         return theta, beta, bias, t
-
-
-class Factor:
-    """K = L Lᵀ from the n rows of L."""
-
-    def __init__(self, values: list[float], n: int):
-        numbers, self.e = grid(values)
-        width = len(values) // n
-        self.rows = [numbers[i * width : (i + 1) * width] for i in range(n)]
-
-    def times(self, a: Grid) -> Grid:
-        """K a = L (Lᵀ a), exactly."""
-        folded = [dot(column, a[0]) for column in zip(*self.rows)]
-        return [dot(row, folded) for row in self.rows], 2 * self.e + a[1]
-
-    def unfolded(self, w: Grid) -> tuple[list, Fraction]:
-        """L w and ‖w‖², exactly."""
-        e = self.e + w[1]
-        image = [Fraction(dot(row, w[0]), 1 << e) for row in self.rows]
-        return image, Fraction(dot(w[0], w[0]), 1 << 2 * w[1])
-
-
-class Triangle:
-    """K from its upper triangle, row after row."""
-
-    def __init__(self, values: list[float], n: int):
-        numbers, self.e = grid(values)
-        self.rows, self.floats = square(numbers, n), square(values, n)
-
-    def times(self, a: Grid) -> Grid:
-        """K a, exactly."""
-        return [dot(row, a[0]) for row in self.rows], self.e + a[1]
-
-    def positive(self, shift: Fraction) -> bool:
-        """K + shift·I = R Rᵀ + (a matrix with dominant diagonal), R of integers."""
-        n = len(self.rows)
-        if not any(map(any, self.rows)):
-            return True
-        trace = sum(abs(self.floats[i][i]) for i in range(n)) + n * float(shift)
-        for part in (0.5, 0.1, 0.9):  # of what Rump's proof in floats would leave
-            R = cholesky(self.floats, float(shift) - part * (n + 2) * 2.0**-51 * trace)
-            if R is not None and self._dominant(R, shift):
-                return True
-        return False
-
-    def _dominant(self, R: list[list[float]], shift: Fraction) -> bool:
-        bits = 56 - math.frexp(max(abs(x) for row in R for x in row))[1]
-        whole = [[scaled(*x.as_integer_ratio(), bits) for x in row] for row in R]
-        room = []  # diagonal entry − Σ |others|, in units of 4^−bits
-        for i, row in enumerate(whole):
-            shifted = Fraction(self.rows[i][i], 1 << self.e) + shift
-            room.append(math.floor(shifted * Fraction(4) ** bits) - dot(row, row))
-            for j in range(i):
-                entry = scaled(self.rows[i][j], 1 << self.e, 2 * bits)
-                rest = abs(entry - dot(row, whole[j])) + 1  # 1: entry was rounded
-                room[i] -= rest
-                room[j] -= rest
-        return min(room) >= 0
-
-
-def square(values: list, n: int) -> list[list]:
-    """A symmetric matrix from its upper triangle."""
-    starts = [i * n - i * (i + 1) // 2 for i in range(n)]
-    return [[values[starts[min(i, j)] + max(i, j)] for j in range(n)] for i in range(n)]
-
-
-def scaled(k: int, power_of_two: int, bits: int) -> int:
-    """k / power_of_two · 2^bits, rounded down."""
-    by = bits - power_of_two.bit_length() + 1
-    return k << by if by >= 0 else k >> -by
-
-
-def cholesky(K: list[list[float]], shift: float) -> list[list[float]] | None:
-    """The rows of a lower triangle, each up to its diagonal; None: it broke down."""
-    R: list[list[float]] = []
-    for i, given in enumerate(K):
-        row: list[float] = []
-        for j, other in enumerate(R):
-            row.append((given[j] - dot(row, other)) / other[j])
-        pivot = given[i] + shift - dot(row, row)
-        if not 0 < pivot < math.inf:
-            return None
-        R.append([*row, math.sqrt(pivot)])
-    return R
-
-
-def product(kernel: Any, shift: Fraction, a: Grid) -> tuple[list, Fraction]:
-    """(K + shift·I)a, and its product with a."""
-    k, e = kernel.times(a)
-    own = [shift * Fraction(x, 1 << a[1]) for x in a[0]]
-    image = [Fraction(x, 1 << e) + y for x, y in zip(k, own)]
-    quad = Fraction(dot(k, a[0]), 1 << (e + a[1]))
-    return image, quad + shift * Fraction(dot(a[0], a[0]), 1 << 2 * a[1])
 
 
 def main(arguments: list[str]) -> int:

@@ -15,7 +15,7 @@ import base64
 import hashlib
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,26 +23,40 @@ from ..formulations import NonIsotropic
 from ..formulations.losses.domains import grid_of
 from ..problem import Problem, describe
 from ..util.files import write_whole
+from .by_rule import by_rule, rules_of
 from .certificate import Certificate, certify
 from .reading import FORMAT, MAX_BYTES, Refused, Statement
+
+if TYPE_CHECKING:
+    from ..kernels.fitted import FittedKernels
 
 Array = np.ndarray
 
 
-def save_certificate(certificate: Certificate, path: str | os.PathLike) -> None:
+def save_certificate(
+    certificate: Certificate,
+    path: str | os.PathLike,
+    kernels: FittedKernels | None = None,
+) -> None:
     """Write a certificate as a file that `mklopt verify` checks.
+
+    With `kernels`, the file has the points and the rules of the kernels in place of
+    their entries, and the bounds are for the exact kernels (by_rule.py).
 
     If the kernels are not yet proved positive semi-definite, the file is for K + δI
     with the δ that the proof needs, and the points are certified again for it. The
     problem of the certificate itself stays what it is.
     """
-    problem = proved_problem(certificate.problem)
+    if kernels is not None:
+        certificate = by_rule(certificate, kernels)
+    problem = certificate.problem
+    problem = problem if kernels is not None else proved_problem(problem)
     if problem is not certificate.problem:
         points = (certificate.alpha, certificate.weights)
         certificate = certify(problem, *points, coefficients=certificate.coefficients)
-    stated = statement(problem)
+    stated = statement(problem) if kernels is None else by_points(problem, kernels)
     try:
-        Statement(json.loads(json.dumps(stated)))
+        stated["problem"] = Statement(json.loads(json.dumps(stated))).digest()
     except Refused as reason:
         raise ValueError(
             f"a certificate file cannot state {problem!r}: {reason}; "
@@ -82,6 +96,26 @@ def statement(problem: Problem) -> dict[str, Any]:
         "factors": problem.grams.storage == "factors",
         "kernels": [_text(part) for part in problem.grams.content()],
         "shift": _text(problem.grams.shift),
+        "y": _text(problem.y),
+        "C": _text(problem.costs),
+    }
+
+
+def by_points(problem: Problem, fitted: FittedKernels) -> dict[str, Any]:
+    """The problem of a file with the exact kernels of a family, proved without a δ."""
+    rules = rules_of(fitted)
+    for _, terms in rules["kernels"]:
+        steps = terms["divisors"]
+        terms["divisors"] = [d if type(d) is float else _text(d) for d in steps]
+    return {
+        "problem": "",  # the hash of all the rest
+        "loss": describe(problem.loss, problem),
+        "formulation": describe(problem.formulation, problem),
+        "bias": problem.bias,
+        "factors": False,
+        "kernels": rules["kernels"],
+        "points": [_text(column) for column in rules["points"]],
+        "shift": _text(np.zeros(fitted.M)),
         "y": _text(problem.y),
         "C": _text(problem.costs),
     }

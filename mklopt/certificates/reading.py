@@ -25,8 +25,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
-FORMAT = b"mklopt certificate 2 "  # and the SHA-256 of all that follows the line
-FORMATS = (b"mklopt certificate 1 ", FORMAT)  # 1 had less to say, in the same words
+FORMAT = b"mklopt certificate 3 "  # and the SHA-256 of all that follows the line
+FORMATS = (b"mklopt certificate 1 ", b"mklopt certificate 2 ", FORMAT)  # had less to say
 MAX_BYTES = 1 << 27  # of a file
 MAX_ENTRIES = 1_000_000  # so that JSON takes little more memory than the file
 MAX_DIGITS = 1000  # of a number
@@ -60,6 +60,16 @@ FORMULATIONS: dict[str, dict] = {
     "Composite": {"groups": [[WHOLE]], "r": NUMBER, "s": NUMBER},
     "NonIsotropic": {"E": [[NUMBER]]},
 }
+RULES: dict[str, dict] = {  # of kernels; divisors are numbers, or arrays as texts
+    "gaussian": {"rate": NUMBER, "columns": [WHOLE], "divisors": [NUMBER + TEXT]},
+    "power": {
+        "degree": WHOLE,
+        "offset": NUMBER,
+        "columns": [WHOLE],
+        "divisors": [NUMBER + TEXT],
+    },
+}
+MAX_DEGREE = 100
 PROBLEM = {
     "problem": TEXT,
     "loss": (list,),  # a name of LOSSES, its parameters
@@ -71,8 +81,8 @@ PROBLEM = {
     "y": TEXT,
     "C": TEXT,
 }
-CLAIM = {
-    **PROBLEM,
+BY_RULES = {**PROBLEM, "kernels": [(list,)], "points": [TEXT]}  # kernels of points
+BOUNDS: dict[str, Any] = {
     "lower": NUMBER,
     "upper": NUMBER,
     "dual": (dict,),  # DUAL
@@ -118,7 +128,7 @@ def opened(content: bytes) -> dict[str, Any]:
     same = head[len(FORMAT) :] == hashlib.sha256(body).hexdigest().encode()
     demand(same, "the content does not have the hash in the first line")
     claim = parsed(body)
-    known = fits(claim, CLAIM)
+    known = any(fits(claim, {**some, **BOUNDS}) for some in (PROBLEM, BY_RULES))
     if known:
         more = WITNESS if claim["formulation"][:1] == ["NonIsotropic"] else {}
         known = fits(claim["dual"], {**DUAL, **more.get("dual", {})})
@@ -221,23 +231,45 @@ class Statement:
     """The problem of a file, every part of it known and valid."""
 
     def __init__(self, claim: dict[str, Any]):
-        stated = {key: claim.get(key) for key in PROBLEM}
-        demand(fits(stated, PROBLEM), "the problem is not stated in known types")
+        what = BY_RULES if "points" in claim else PROBLEM
+        stated = {key: claim.get(key) for key in what}
+        demand(fits(stated, what), "the problem is not stated in known types")
         self.claim, self.bias, self.factors = claim, claim["bias"], claim["factors"]
         self.loss, self.options = named(claim["loss"], LOSSES)
         self.name, self.terms = named(claim["formulation"], FORMULATIONS)
         self.described: list[list] = [[self.loss, self.options]]
         self.described.append([self.name, self.terms])
         self.y, self.C = floats(claim["y"]), floats(claim["C"])
-        self.arrays = [floats(a) for a in claim["kernels"]]
         self.shift = floats(claim["shift"])
         self.n, self.M = len(self.y), len(self.shift)
-        fit = len(self.arrays) == self.M > 0 and len(self.C) == self.n > 0
+        self.points = [floats(a) for a in claim.get("points", ())]
+        self.arrays, self.rules, self.stated = [], [], []  # type: ignore[var-annotated]
+        if "points" in claim:
+            self.rules = [self._rule(given) for given in claim["kernels"]]
+        else:
+            self.arrays = [floats(a) for a in claim["kernels"]]
+        fit = len(claim["kernels"]) == self.M > 0 and len(self.C) == self.n > 0
         demand(fit, "kernels, shifts, C and labels differ in number")
         demand(min(self.C) > 0 and min(self.shift) >= 0, "C ≤ 0, or a shift < 0")
         self._labels()
         self.residual = self._residual(**self.options)
         self._formulation(**self.terms)
+
+    def _rule(self, given: list) -> tuple[str, dict[str, Any]]:
+        """The rule of a kernel of points: all entries of K, and K ⪰ 0, follow."""
+        name, terms = named(given, RULES)
+        same = not self.factors and {*map(len, self.points)} <= {self.n}
+        demand(same, "the points do not have one number per sample, or there are factors")
+        rate = exact(terms.get("rate", terms.get("offset")))
+        columns = all(0 <= c < len(self.points) for c in terms["columns"])
+        good = rate >= 0 and columns and 1 <= terms.get("degree", 1) <= MAX_DEGREE
+        steps = [floats(d) if type(d) is str else exact(d) for d in terms["divisors"]]
+        for x in steps:
+            rows = type(x) is list
+            good &= len(x) == self.n and min(x) > 0 if rows else x > 0  # type: ignore
+        demand(good, f"a parameter of the kernel {name} is out of its range")
+        self.stated.append([name, terms])
+        return name, {**terms, "divisors": steps}
 
     def _labels(self) -> None:
         """k outputs; whether the loss compares them, and whether by a maximum."""
@@ -308,12 +340,14 @@ class Statement:
     def digest(self) -> str:
         """The hash of the problem, from the data in the file."""
         h = hashlib.sha256()
-        parts: list[Any] = [["mklopt problem 1", self.M, self.n, self.bias]]
+        version = 3 if self.rules else 1
+        parts: list[Any] = [[f"mklopt problem {version}", self.M, self.n, self.bias]]
         for values in self.arrays:
             wide = [self.n, len(values) // self.n]
             shape = wide if self.factors else [len(values)]
             parts += [shape, struct.pack(f"<{len(values)}d", *values)]
-        for values in (self.shift, self.y, self.C):
+        parts += self.stated
+        for values in (*self.points, self.shift, self.y, self.C):
             parts.append(struct.pack(f"<{len(values)}d", *values))
         for part in (*parts, *self.described):
             h.update(part if type(part) is bytes else json.dumps(part).encode())

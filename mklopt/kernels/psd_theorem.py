@@ -81,6 +81,29 @@ def psd_shift(
     return np.where((kappa <= SMALL) & (delta <= SMALL * exact), delta, np.inf)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def entry_errors(fitted: FittedKernels) -> Array:
+    """E_m ≥ |K_ij − K*_ij| for all entries of each kernel; ∞ where it is not known.
+
+    Parameters
+    ----------
+    fitted : FittedKernels
+
+    Returns
+    -------
+    array (M,)
+        κ max s² + a, rounded up, for entries in float64.
+    """
+    index = np.arange(fitted.M)
+    if "centre" in fitted.normalize or not np.all(fitted.kernels.direct):
+        return np.full(fitted.M, np.inf)
+    fitted.learn(index)
+    kappa, a = _normalized(fitted, index, *_computed(fitted, index))
+    largest = np.array([np.max(fitted.squares(index[m : m + 1])) for m in index])
+    errors = (kappa * (largest + a) / (1 - kappa) + a) * (1 + _gamma(16)) + TINY
+    return np.where(kappa <= SMALL, errors, np.inf)
+
+
 def _gamma(k: Array | int) -> Array:
     """γ_k; ∞ where k is too large for it."""
     ku = np.asarray(k, float) * U

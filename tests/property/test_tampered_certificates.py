@@ -73,11 +73,11 @@ def changed_array(text, rng):
     return portable._text(x)
 
 
-def tampered(claim, rng):
+def tampered(claim, rng, kinds=KINDS):
     """The claim with one or two changes to its point, its data or its bounds."""
     claim = json.loads(json.dumps(claim))
     dual, primal = claim["dual"], claim["primal"]
-    for kind in rng.choice(KINDS, size=rng.integers(1, 3)):
+    for kind in rng.choice(kinds, size=rng.integers(1, 3)):
         integers = dual["integers"]
         i, j = rng.integers(len(integers), size=2)
         if kind == "dual":
