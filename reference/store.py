@@ -92,6 +92,8 @@ class Store:
             "solver": reference.solver,
             "seconds": round(reference.seconds, 2),
         }
+        if certificate.weights is None and certificate.coefficients is None:
+            body["features"] = _plain(certificate.features)
         whole = json.dumps(body | {"checksum": checksum(body)})
         write_whole(path, whole.encode())
         return path
@@ -111,7 +113,8 @@ class Store:
         body = self._read(self.path(problem))
         if body is None or body["problem"] != problem.digest():
             return None
-        given = {k: body[k] for k in ("weights", "coefficients") if body[k] is not None}
+        points = ("weights", "coefficients", "features")
+        given = {k: body[k] for k in points if body.get(k) is not None}
         certificate = certify(problem, body["alpha"], **given)
         dual = certificate.shrink * certificate.alpha
         theta = np.array(body["theta"])

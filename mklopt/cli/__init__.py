@@ -1,4 +1,4 @@
-"""The command line: `mklopt certify | check | derive | list | paper | race | …`.
+"""The command line: `mklopt certify | check | derive | library | list | …`.
 
 One file per command, each with a function `command`: a thin layer over a function
 that a script can call as well.
@@ -16,6 +16,7 @@ from . import (
     certify,
     check,
     derive,
+    library,
     listing,
     paper,
     race,
@@ -33,6 +34,9 @@ def main() -> None:
     """Multiple kernel learning: declared once, solved fast, certified."""
 
 
-COMMANDS = (benchopt, certify, check, derive, listing, paper, race, solve, verify)
+COMMANDS = (
+    *(benchopt, certify, check, derive, library, listing),
+    *(paper, race, solve, verify),
+)
 for module in (*COMMANDS, warmup):
     main.add_command(module.command)
