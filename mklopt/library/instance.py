@@ -101,6 +101,11 @@ class LibraryProblem(Problem):
         return records().get(self.instance.name)
 
     @cached_property
+    def stored(self) -> Reference | None:
+        """The stored points, certified afresh; None if there are none."""
+        return reference_of(self)
+
+    @property
     def reference(self) -> Reference:
         """The stored points, certified afresh: .lower ≤ f* ≤ .upper.
 
@@ -109,13 +114,12 @@ class LibraryProblem(Problem):
         LookupError
             If there are none for the kernels that this machine computes.
         """
-        found = reference_of(self)
-        if found is None:
+        if self.stored is None:
             raise LookupError(
                 f"{self.instance.name} has no stored solution for the problem with the "
                 f"hash {self.digest()[:16]}; `mklopt library check` compares hashes"
             )
-        return found
+        return self.stored
 
     def with_(self, **changes: Any) -> Problem:  # type: ignore[override]
         """A plain `Problem` with some of its parts replaced, and checked again.

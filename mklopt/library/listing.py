@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ..data import DataNotFound
 from ..util.checks import short, unknown
+from .declarations import INSTANCES
 from .instance import Instance, LibraryProblem
-from .problems import INSTANCES
 
 
 def instances() -> dict[str, Instance]:

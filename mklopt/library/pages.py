@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..util.files import write_whole
 from ..util.tables import facts, html
-from .problems import INSTANCES
+from .declarations import INSTANCES
 from .stored_records import records
 from .tables import facts_of, leaderboard, overview, times
 

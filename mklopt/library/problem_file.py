@@ -159,17 +159,17 @@ def _content(file: IO[str]) -> Content:
         raise ValueError(f"it does not begin with {FIRST!r}")
     found: Content = {}
     for line in file:
-        kind, *words = line.split()
-        if kind == "end":
-            return found
-        if words[0] in found:
-            raise ValueError(f"{words[0]} occurs twice")
-        if kind == "text" and len(words) == 2:
-            found[words[0]] = words[1]
-        elif kind == "array" and len(words) == 3:
-            found[words[0]] = _table(file, words[0], int(words[1]), int(words[2]))
-        else:
-            raise ValueError(f"the line {short(line)} is not known")
+        match line.split():
+            case ["end"]:
+                return found
+            case [_, key, *_] if key in found:
+                raise ValueError(f"{key} occurs twice")
+            case ["text", key, value]:
+                found[key] = value
+            case ["array", key, rows, columns]:
+                found[key] = _table(file, key, int(rows), int(columns))
+            case _:
+                raise ValueError(f"the line {short(line)} is not known")
     raise ValueError("it has no line 'end'")
 
 

@@ -25,9 +25,9 @@ from ..run.point import weights_near
 from ..tasks.certify import certify
 from ..util.archives import read_arrays
 from ..util.checks import check_path, unknown
+from .declarations import INSTANCES
 from .instance import LibraryProblem
 from .listing import get
-from .problems import INSTANCES
 from .stored_records import (
     HOME,
     joined,

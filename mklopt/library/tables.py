@@ -14,8 +14,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..util.tables import plain_table
+from .declarations import INSTANCES
 from .listing import tags_of
-from .problems import INSTANCES
 from .stored_records import Record, Run, records
 
 if TYPE_CHECKING:
