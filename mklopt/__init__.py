@@ -51,6 +51,7 @@ _ROOMS = {  # public modules
     "gallery": "formulations.gallery",
     "gmkl": "gmkl",
     "kernels": "kernels",
+    "library": "library",
     "plots": "plots",
     "rates": "judge.rates",
     "reference": "reference",

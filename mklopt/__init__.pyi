@@ -4,6 +4,7 @@ from . import data as data
 from . import formulations as formulations
 from . import gmkl as gmkl
 from . import kernels as kernels
+from . import library as library
 from . import plots as plots
 from . import reference as reference
 from . import solvers as solvers
@@ -74,6 +75,7 @@ __all__ = [
     "gmkl",
     "inspect",
     "kernels",
+    "library",
     "loss",
     "one_vs_rest",
     "path",

@@ -4,11 +4,14 @@ A file holds candidates (α, θ or coefficients, bias), never a verdict: `load` 
 them afresh against the problem at hand. Numbers are written so that they read back to
 the last bit. A crash while writing leaves the old file or the new one; a file whose
 checksum does not fit is treated as absent.
+
+Files that will not change can be packed into archives (.zip) in the same folder, as the
+references of this package are. A file beside the archives goes before one inside.
 """
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import numpy as np
 
 from ..certificates.certificate import certify
 from ..problem import Problem, describe
+from ..util.archives import members_of, read_member, write_members
 from ..util.checks import check_path
 from ..util.files import checksum, write_whole
 from .exact import Reference, solve
@@ -88,6 +92,8 @@ class Store:
             "solver": reference.solver,
             "seconds": round(reference.seconds, 2),
         }
+        if certificate.weights is None and certificate.coefficients is None:
+            body["features"] = _plain(certificate.features)
         whole = json.dumps(body | {"checksum": checksum(body)})
         write_whole(path, whole.encode())
         return path
@@ -107,7 +113,8 @@ class Store:
         body = self._read(self.path(problem))
         if body is None or body["problem"] != problem.digest():
             return None
-        given = {k: body[k] for k in ("weights", "coefficients") if body[k] is not None}
+        points = ("weights", "coefficients", "features")
+        given = {k: body[k] for k in points if body.get(k) is not None}
         certificate = certify(problem, body["alpha"], **given)
         dual = certificate.shrink * certificate.alpha
         theta = np.array(body["theta"])
@@ -134,15 +141,64 @@ class Store:
 
     def _read(self, path: Path) -> dict[str, Any] | None:
         try:
-            body = json.loads(path.read_text(encoding="utf-8"))
+            body = json.loads(self._content(path.name))
             stated = body.pop("checksum")
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
         whole = body.get("format") == FORMAT and stated == checksum(body)
         return body if whole else None
 
+    def _content(self, name: str) -> bytes:
+        """The bytes of a file, or of its copy in an archive."""
+        path = self.folder / name
+        if path.is_file():
+            return path.read_bytes()
+        packed = (read_member(archive, name) for archive in self.archives())
+        return next(filter(None, packed), b"")
+
     def __iter__(self) -> Iterator[Path]:
         return iter(sorted(self.folder.glob("*.json")))
+
+    def archives(self) -> list[Path]:
+        """The archives of packed references.
+
+        Returns
+        -------
+        list of pathlib.Path
+        """
+        return sorted(self.folder.glob("*.zip"))
+
+    def names(self) -> set[str]:
+        """The names of all files, packed or not.
+
+        Returns
+        -------
+        set of str
+            Each is the first 16 digits of the hash of a problem, and ".json".
+        """
+        packed = {name for path in self.archives() for name in members_of(path)}
+        return packed | {path.name for path in self}
+
+    def pack(self, archive: str, names: Collection[str]) -> Path:
+        """Put these files into one archive, and nothing else; loose ones are removed.
+
+        Parameters
+        ----------
+        archive : str
+            The name of the archive, such as "small.zip"; an older one is replaced.
+        names : collection of str
+            Those of `names()`.
+
+        Returns
+        -------
+        pathlib.Path
+            The archive.
+        """
+        path = self.folder / archive
+        write_members(path, {name: self._content(name) for name in names})
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
+        return path
 
 
 def _plain(array: np.ndarray | None) -> list | None:

@@ -1,4 +1,4 @@
-"""The command line: `mklopt certify | check | derive | list | paper | race | …`.
+"""The command line: `mklopt certify | check | derive | library | list | …`.
 
 One file per command, each with a function `command`: a thin layer over a function
 that a script can call as well. A file is imported when its command is called or its
@@ -19,6 +19,7 @@ MODULES = {  # of each command
     "certify": "certify",
     "check": "check",
     "derive": "derive",
+    "library": "library",
     "export-benchopt": "benchopt",
     "list": "listing",
     "paper": "paper",

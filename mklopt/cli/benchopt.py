@@ -7,6 +7,9 @@ added as one more file in solvers/ and are judged in the same way.
     benchopt run DIR -d "mklopt[data=wdbc]" -o "MKL[formulation=lp-1.5]" -s auto
     benchopt test DIR -k "'not install'"     # without conda; mklopt is there already
 
+With --library the data sets are the solved problems of mklopt.library, f* is known, and
+CVXPY with conic solvers is there beside ours.
+
 The files are written from those in templates/. A solver is exported if it takes a
 problem with kernels in memory and labels −1/+1; the first such problem is the one that
 `benchopt test` runs it on.
@@ -36,16 +39,18 @@ LOSSES = ("hinge", "logistic", "squared")
 )
 @click.argument("folder")
 @click.option("--solvers", help="Names, separated by commas.  [default: all]")
+@click.option("--library", is_flag=True, help="On the library of solved problems.")
 @AS_JSON
-def command(folder: str, solvers: str | None, as_json: bool) -> None:
+def command(folder: str, solvers: str | None, library: bool, as_json: bool) -> None:
     """Write the files of a benchmark for the program benchopt."""
     with usage_errors():
-        written = export(folder, listed(solvers or ""))
+        names = listed(solvers or "")
+        written = export_library(folder, names) if library else export(folder, names)
     if as_json:
         echo_json({"folder": folder, "files": written})
     else:
         click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
-        if missing := _left_out(written) if not solvers else []:
+        if missing := [] if solvers or library else _left_out(written):
             why = "they take no problem with two classes, kernels and no groups"
             click.echo(f"left out: {', '.join(missing)} ({why})")
 
@@ -54,9 +59,7 @@ def export(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
     """Write the benchmark; the files written. names: solvers, by default all."""
     from ..solvers import solvers
 
-    for name in names:
-        if name not in solvers():
-            raise ValueError(unknown("solver", name, solvers()))
+    _check_solvers(names)
     written = {
         "objective.py": _text("objective"),
         "datasets/mklopt.py": _text("dataset"),
@@ -68,9 +71,41 @@ def export(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
                 f"{name} takes no problem with kernels in memory; leave it out"
             )
         if words is not None:
-            text = _text("solver").replace("{name}", name)
-            config = repr({"objective": words})
-            written[f"solvers/{name}.py"] = text.replace("{test_config}", config)
+            written[f"solvers/{name}.py"] = _solver(name, {"objective": words})
+    return _write(folder, written)
+
+
+def export_library(folder: str | os.PathLike, names: Sequence[str] = ()) -> list[str]:
+    """Write a benchmark on the solved problems of the library; the files written."""
+    from ..library import names as problems
+    from ..solvers import solvers
+
+    _check_solvers(names)
+    listed = _text("library_dataset").replace("{names}", repr(problems()))
+    written = {
+        "objective.py": _text("library_objective"),
+        "datasets/library.py": listed,
+        "solvers/cvxpy.py": _text("library_conic"),
+    }
+    for name in names or solvers():
+        written[f"solvers/{name}.py"] = _solver(name, {})
+    return _write(folder, written)
+
+
+def _check_solvers(names: Sequence[str]) -> None:
+    from ..solvers import solvers
+
+    for name in names:
+        if name not in solvers():
+            raise ValueError(unknown("solver", name, solvers()))
+
+
+def _solver(name: str, config: dict[str, Any]) -> str:
+    text = _text("solver").replace("{name}", name)
+    return text.replace("{test_config}", repr(config))
+
+
+def _write(folder: str | os.PathLike, written: dict[str, str]) -> list[str]:
     for path, text in written.items():
         write_whole(Path(folder) / path, text.encode())
     return sorted(written)

@@ -11,10 +11,11 @@ of the time. Each run ends at `tol` or `time_limit`. With `repeats` every run is
 several times, all solvers once before any of them again, so that a slow minute of the
 computer does not fall on one solver alone. Ctrl-C ends a race with the runs so far.
 
-f* is never the best of the runs. It lies in an interval: that of a reference where the
-problem is small enough for an interior-point method, and of all certified bounds
-together otherwise. Gaps below its relative width (the grey band of the figure) are
-true, but do not show how far a solver is from f*.
+f* is never the best of the runs. It lies in an interval: that of a reference, which is
+stored for problems of mklopt.library and solved for where a problem is small enough for
+an interior-point method, and that of all certified bounds together otherwise. Gaps
+below its relative width (the grey band of the figure) are true, but do not show how far
+a solver is from f*.
 
 Many problems: `found.profile()` is the performance profile, for each ratio ρ the share
 of problems that a solver reaches the tolerance on within ρ times the best time
@@ -602,7 +603,9 @@ def _interval(
     found = [run.result.certificate for run in runs]
     lower, upper = max(c.lower for c in found), min(c.upper for c in found)
     small = problem.grams.M * problem.grams.n**2 <= REFERENCE_SIZE
-    if small if reference is None else reference:
-        known = exact(_alone(problem))
-        lower, upper = max(lower, known.lower), min(upper, known.upper)
+    stored = getattr(problem, "stored", None) if reference is None else None
+    if stored is None and (small if reference is None else reference):
+        stored = exact(_alone(problem))
+    if stored is not None:
+        lower, upper = max(lower, stored.lower), min(upper, stored.upper)
     return lower, upper

@@ -9,6 +9,8 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -172,3 +174,44 @@ def read_archive(path: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any
     if not isinstance(described, dict) or "columns" in described:
         raise ValueError(f"{path} is not a file written by mklopt (its description)")
     return arrays, about
+
+
+# ---- many small files in one ---------------------------------------------------------
+
+FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content has the same bytes
+
+
+def write_members(path: Path, members: Mapping[str, bytes]) -> None:
+    """Files by name in one archive, compressed by bzip2, which suits decimal digits."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_BZIP2) as archive:
+        for name in sorted(members):
+            about = zipfile.ZipInfo(name, FIRST_DATE)
+            about.compress_type = zipfile.ZIP_BZIP2
+            archive.writestr(about, members[name])
+    write_whole(path, buffer.getbuffer())
+
+
+def members_of(path: Path) -> list[str]:
+    """The names of the files in an archive."""
+    return _archive(path).namelist()
+
+
+def read_member(path: Path, name: str) -> bytes | None:
+    """The bytes of one file of an archive; None if it is not there."""
+    try:
+        return _archive(path).read(name)
+    except KeyError:
+        return None
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    about = os.stat(path)
+    return _opened(os.fspath(path), about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=16)
+def _opened(path: str, *_changed: int) -> zipfile.ZipFile:
+    """An archive in memory, read again when the file has changed."""
+    with open(path, "rb") as file:
+        return zipfile.ZipFile(io.BytesIO(file.read()))

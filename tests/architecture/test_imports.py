@@ -36,7 +36,7 @@ solvers
 run
 reference
 tasks gmkl structured
-judge estimators
+judge estimators library
 judge.exam
 plots campaign
 claims

@@ -2,7 +2,8 @@
 
     python tests/contract/make_references.py            # `make contract`
 
-solves the references that are missing or too wide, and removes those of no problem.
+solves the references that are missing or too wide, removes those of no problem, and
+packs them: reference/stored has one archive for each of the data sets.
 With --data the kernels are drawn anew first. This changes every hash, so that all
 references are solved again: a decision, not a routine.
 """
@@ -107,12 +108,21 @@ def solve_and_save(cell: Cell, tol: float) -> tuple[str, float]:
 
 
 def remove_stale() -> tuple[int, int]:
-    """Remove the references of no problem: how many are left, how many went."""
+    """Remove loose references of no problem: how many problems, how many went."""
     known = {STORE.path(cell.problem()) for cell in cells()}
     stale = [path for path in STORE if path not in known]
     for path in stale:
         path.unlink()
     return len(known), len(stale)
+
+
+def pack() -> None:
+    """One archive of references for each of the data sets, without stale ones."""
+    names: dict[str, list[str]] = {}
+    for cell in cells():
+        names.setdefault(cell.data, []).append(STORE.path(cell.problem()).name)
+    for data, some in names.items():
+        STORE.pack(f"{data}.zip", STORE.names().intersection(some))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -133,6 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
         worst = max(worst, (name, gap), key=lambda pair: pair[1])
         print(f"{count}/{len(todo)}  {gap:.1e}  {name}", flush=True)
     known, stale = remove_stale()
+    pack()
     print(f"{known} references, {stale} stale removed, worst gap {worst}")
 
 

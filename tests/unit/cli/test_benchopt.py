@@ -119,3 +119,22 @@ def test_formulations_are_words_that_filters_of_benchopt_take(
     objective = load(tmp_path / "objective.py", "Objective")(formulation=given)
     objective.set_data(**dataset.get_data())
     assert repr(objective.problem.formulation) == name
+
+
+def test_the_library_is_one_benchmark(load, tmp_path):
+    command = ["export-benchopt", str(tmp_path), "--library", "--solvers", "analytic"]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    dataset = load(tmp_path / "datasets" / "library.py", "Dataset")
+    assert len(dataset.parameters["problem"]) >= 60
+    objective = load(tmp_path / "objective.py", "Objective")()
+    objective.set_data(**dataset(problem="tiny-hinge").get_data())
+    assert objective.evaluate_result(**objective.get_one_result())["value"] > 1.5
+    for name, values in (("analytic", []), ("cvxpy", [1e-8])):
+        solver = load(tmp_path / "solvers" / f"{name}.py", "Solver")()
+        assert solver.skip(**objective.get_objective()) == (False, None)
+        solver.set_objective(**objective.get_objective())
+        solver.run(*(values or [lambda: False]))
+        found = objective.evaluate_result(**solver.get_result())
+        assert found["value"] >= 1 - 1e-12
+        if values:
+            assert found["relative_gap"] <= 1e-6

@@ -15,6 +15,7 @@ import pytest
 from mklopt import Problem, reference
 from mklopt.formulations import GroupLasso, LpNorm
 from mklopt.reference.contract_problems import load
+from mklopt.util.archives import read_member
 
 GRAMS, TARGETS = load("small")
 PROBLEM = Problem(GRAMS, TARGETS["binary"], "hinge", LpNorm(2.0))
@@ -64,6 +65,29 @@ def test_half_a_file_counts_as_none(tmp_path, text):
     store.path(PROBLEM).write_text(text)
     assert store.load(PROBLEM) is None
     assert store.solve(PROBLEM).relative_gap <= 1e-8  # and is replaced
+
+
+def test_packed_references_have_the_same_bytes(tmp_path):
+    store = reference.Store(tmp_path)
+    found, path = store.solve(PROBLEM), store.path(PROBLEM)
+    store.solve(PROBLEM.with_(C=2.0))
+    content, names = path.read_bytes(), store.names()
+    archive = store.pack("all.zip", names)
+    assert not list(store) and store.names() == names and len(names) == 2
+    assert read_member(archive, path.name) == content
+    again = store.load(PROBLEM)
+    assert (again.lower, again.upper) == (found.lower, found.upper)
+
+
+def test_a_loose_file_goes_before_a_packed_one(tmp_path):
+    store = reference.Store(tmp_path)
+    wide = reference.solve(PROBLEM, solver="SCS", options={"max_iters": 50})
+    store.save(PROBLEM, wide)
+    store.pack("all.zip", store.names())
+    store.save(PROBLEM, reference.solve(PROBLEM))
+    assert store.load(PROBLEM).relative_gap <= 1e-8 < wide.relative_gap
+    store.pack("all.zip", store.names())  # and takes its place
+    assert not list(store) and store.load(PROBLEM).relative_gap <= 1e-8
 
 
 WRITER = """
