@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import matplotlib
 import pytest
 
 from mklopt.util import style
@@ -87,7 +88,8 @@ def test_a_tex_that_cannot_measure_text_is_as_good_as_none(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     figure = drawn()
-    assert not pgf(figure, tmp_path / "figure.pgf")
+    with matplotlib.rc_context({"pgf.preamble": "% no TeX was started with it before"}):
+        assert not pgf(figure, tmp_path / "figure.pgf")
     assert not (tmp_path / "figure.pgf").exists()
     assert figure.axes[0].get_title() == "‖w‖ 5%"
     assert "no figure.pgf: pdflatex lacks the package" in capsys.readouterr().err
