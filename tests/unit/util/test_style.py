@@ -123,6 +123,9 @@ def test_styles_on_top_of_ours_and_wrong_ones():
         ((1e-12, 1.0), [1e-12, 1e-9, 1e-6, 1e-3, 1.0]),
         ((1e-3, 1.0), [1e-3, 1e-2, 1e-1, 1.0]),
         ((1.0, 20.0), [1, 2, 5, 10, 20]),
+        ((0.0012, 0.016), [0.003, 0.01]),
+        ((0.0015, 0.005), [0.002, 0.005]),
+        ((0.021, 0.039), [0.021, 0.039]),
     ],
 )
 def test_logarithmic_axes_have_few_numbers_and_small_ticks(limits, numbers):
