@@ -35,11 +35,11 @@ def style(*more: Any) -> Iterator[None]:
     need("matplotlib")
     import matplotlib
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     own = [part for given in more for part in _styles(given)]
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_without_windows(matplotlib))
+        import matplotlib.pyplot as plt
+
         try:
             stack.enter_context(plt.style.context([STYLE, *own]))
         except (OSError, KeyError, TypeError, ValueError) as error:
@@ -48,6 +48,25 @@ def style(*more: Any) -> Iterator[None]:
                 "name, a file, or a dict of settings"
             ) from None
         yield
+
+
+@contextlib.contextmanager
+def _without_windows(matplotlib: Any) -> Iterator[None]:
+    """Draw for files; then the backend of the user, such as a notebook's, is back.
+
+    Before its first figure Matplotlib has chosen none: nothing is restored then.
+    """
+    settings = matplotlib.rcParams
+    backend, fallback = dict.__getitem__(settings, "backend"), "backend_fallback"
+    before = settings[fallback]
+    if str(backend).lower() != "agg":
+        matplotlib.use("Agg")
+    try:
+        yield
+    finally:
+        if isinstance(backend, str) and backend.lower() != "agg":
+            matplotlib.use(backend)
+            settings[fallback] = before
 
 
 def _styles(given: Any) -> list[Any]:
