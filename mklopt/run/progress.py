@@ -7,7 +7,7 @@ and more. So with the rows (t, gap) of the last half of the time,
 
     left = log(gap/tol) / rate,     rate = log(gap_0/gap_1)/(t_1 − t_0)
 
-It is unknown while there are fewer than three rows, or where the gap does not fall.
+It is unknown while there are fewer than three rows, or where the gap hardly falls.
 Inside a long sweep over the kernels the line says how far it is (util/sweeps.py).
 """
 
@@ -26,6 +26,7 @@ from .trace import Trace
 LINE_SECONDS = 1.0  # between two lines, where there is no terminal
 SWEEP_SECONDS = 0.5  # a sweep that takes longer is shown
 LEAST_ROWS = 3  # of a trace, for the time left
+MAX_AHEAD = 100.0  # times the time so far: what is farther away is not said
 
 
 class Silent:
@@ -129,7 +130,8 @@ def time_left(trace: Trace, tol: float) -> float:
     if not (passed > 0 and 0 < gap[-1] < gap[first] < math.inf):
         return math.inf
     rate = math.log(gap[first] / gap[-1]) / passed
-    return max(math.log(gap[-1] / tol), 0.0) / rate
+    left = max(math.log(gap[-1] / tol), 0.0) / rate
+    return left if left <= MAX_AHEAD * float(seconds[-1]) else math.inf
 
 
 def _now() -> float:

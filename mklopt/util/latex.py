@@ -15,6 +15,8 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+from .messages import say
+
 SPECIAL = {
     **{c: "\\" + c for c in "_&%#${}"},
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -72,33 +74,43 @@ def _sign(letter: str) -> str:
 
 
 def pgf(figure: Any, path: Path) -> bool:
-    """Write a figure as PGF; False if no TeX is installed: it measures the text."""
-    import matplotlib
-    from matplotlib.text import Text
+    """Write a figure as PGF; False if no TeX is installed that can measure its text.
 
-    system = next((name for name in TEX if shutil.which(name)), None)
-    if system is None:
+    A small TeX cannot: Matplotlib needs the packages underscore and fontspec.
+    """
+    there = [name for name in TEX if shutil.which(name)]
+    if not any(_drawn(figure, path, name) for name in there):
+        if there:
+            say(f"no {path.name}: {there[0]} lacks the package underscore or fontspec")
         return False
-    before = [(text, text.get_text()) for text in figure.findobj(Text)]
-    try:
-        for text, words in before:
-            text.set_text(_outside_mathematics(words))
-        # A figure with a layout of its own keeps its size.
-        box = "tight" if figure.get_layout_engine() is None else "standard"
-        settings: Any = {
-            "pgf.texsystem": system,
-            "pgf.rcfonts": False,
-            "savefig.bbox": box,
-        }
-        with matplotlib.rc_context(settings):
-            figure.savefig(path, backend="pgf")
-    finally:
-        for text, words in before:
-            text.set_text(words)
     lines = path.read_text(encoding="utf-8").replace(
         r"\begingroup%", "\\begingroup%\n\\providecommand{\\mathdefault}[1]{#1}%", 1
     )
     path.write_text(lines, encoding="utf-8")
+    return True
+
+
+def _drawn(figure: Any, path: Path, system: str) -> bool:
+    """Whether this TeX could measure the text; then the figure is written."""
+    import matplotlib
+    from matplotlib.backends.backend_pgf import LatexError
+    from matplotlib.text import Text
+
+    before = [(text, text.get_text()) for text in figure.findobj(Text)]
+    # A figure with a layout of its own keeps its size.
+    box = "tight" if figure.get_layout_engine() is None else "standard"
+    settings: Any = {"pgf.texsystem": system, "pgf.rcfonts": False}
+    try:
+        for text, words in before:
+            text.set_text(_outside_mathematics(words))
+        with matplotlib.rc_context({**settings, "savefig.bbox": box}):
+            figure.savefig(path, backend="pgf")
+    except (LatexError, BrokenPipeError):  # it ended before it was asked
+        path.unlink(missing_ok=True)
+        return False
+    finally:
+        for text, words in before:
+            text.set_text(words)
     return True
 
 

@@ -35,11 +35,11 @@ def style(*more: Any) -> Iterator[None]:
     need("matplotlib")
     import matplotlib
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     own = [part for given in more for part in _styles(given)]
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_without_windows(matplotlib))
+        import matplotlib.pyplot as plt
+
         try:
             stack.enter_context(plt.style.context([STYLE, *own]))
         except (OSError, KeyError, TypeError, ValueError) as error:
@@ -48,6 +48,25 @@ def style(*more: Any) -> Iterator[None]:
                 "name, a file, or a dict of settings"
             ) from None
         yield
+
+
+@contextlib.contextmanager
+def _without_windows(matplotlib: Any) -> Iterator[None]:
+    """Draw for files; then the backend of the user, such as a notebook's, is back.
+
+    Before its first figure Matplotlib has chosen none: nothing is restored then.
+    """
+    settings = matplotlib.rcParams
+    backend, fallback = dict.__getitem__(settings, "backend"), "backend_fallback"
+    before = settings[fallback]
+    if str(backend).lower() != "agg":
+        matplotlib.use("Agg")
+    try:
+        yield
+    finally:
+        if isinstance(backend, str) and backend.lower() != "agg":
+            matplotlib.use(backend)
+            settings[fallback] = before
 
 
 def _styles(given: Any) -> list[Any]:
@@ -97,15 +116,13 @@ def log_ticks(axis: Any) -> None:
 
     Few numbers, and small ticks between them: at 2, …, 9 times the powers of ten, or at
     the powers without a number where there are many of these. A short axis has numbers
-    at 1, 2 and 5.
+    at 1, 2 and 5, or at 1 and 3 where they are long, such as 0.003.
     """
-    from matplotlib.ticker import LogLocator, NullFormatter
+    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter
 
     low, high = np.log10(axis.get_view_interval())
-    if high - low < SHORT_AXIS and low >= -2.0 and high <= 3.0:
-        axis.set_major_locator(
-            LogLocator(10.0, subs=(1.0, 2.0, 5.0), numticks=MAX_TICKS)
-        )
+    if high - low < SHORT_AXIS and low >= -4.0 and high <= 3.0:
+        axis.set_major_locator(FixedLocator(_numbers(*axis.get_view_interval())))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(LogLocator(10.0, subs=range(2, 10), numticks=MAX_TICKS))
         axis.set_minor_formatter(NullFormatter())
@@ -115,6 +132,19 @@ def log_ticks(axis: Any) -> None:
     between = range(2, 10) if stride == 1 else (1.0,)
     axis.set_minor_locator(LogLocator(10.0, subs=between, numticks=MAX_TICKS))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _numbers(low: float, high: float) -> list[float]:
+    """Two round numbers or more between the ends of a short logarithmic axis."""
+    powers = np.power(10.0, np.arange(np.floor(np.log10(low)), np.log10(high) + 1))
+    short = [(1, 2, 5), (1, 2, 3, 5, 7), np.arange(1.0, 10.0, 0.1)]
+    inside: list[float] = []
+    for steps in short if low >= 0.01 else [(1, 3), *short]:
+        ticks = np.outer(powers, steps).ravel()
+        inside = [float(t) for t in ticks if low * 0.999 <= t <= high * 1.001]
+        if len(inside) >= 2:
+            break
+    return inside if len(inside) <= MAX_NUMBERS else [inside[0], inside[-1]]
 
 
 def thin_markers(axis: Any, lines: Sequence[Any], apart: float = 0.1) -> None:

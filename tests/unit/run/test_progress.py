@@ -168,7 +168,14 @@ def test_only_the_last_half_of_the_time_counts():
 
 @pytest.mark.parametrize(
     "gaps",
-    [[1.0], [1.0, 0.1], [1.0, 1.0, 1.0], [math.inf, math.inf, 0.1], [1.0, 0.5, 0.0]],
+    [
+        [1.0],
+        [1.0, 0.1],
+        [1.0, 1.0, 1.0],
+        [math.inf, math.inf, 0.1],
+        [1.0, 0.5, 0.0],
+        [1.0, 1.0, 1.0 - 1e-9],
+    ],
 )
 def test_nothing_is_said_where_nothing_is_known(gaps):
     assert time_left(trace(np.arange(len(gaps)), gaps), 1e-6) == math.inf

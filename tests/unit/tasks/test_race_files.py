@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pytest
 
 import mklopt
 from mklopt.tasks.race_files import script
+from tests.tex import has_tex
 from tests.unit.tasks.test_race_figure import problem
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -87,7 +87,7 @@ DOCUMENT = r"""\documentclass{article}
 """
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX is installed")
+@pytest.mark.skipif(not has_tex("pdflatex"), reason="no complete TeX is installed")
 def test_latex_takes_figures_and_table_at_their_size(home):
     (home / "paper.tex").write_text(DOCUMENT, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]

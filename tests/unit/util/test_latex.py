@@ -6,10 +6,12 @@ import re
 import shutil
 import subprocess
 
+import matplotlib
 import pytest
 
 from mklopt.util import style
 from mklopt.util.latex import TEX, escaped, pgf
+from tests.tex import has_tex
 
 HARD = r"½‖w_1‖² ≤ ℓ₂ & Σθ, 100% of C̃ ^ ~ {#\} é α_m λ⁻¹ ∞ … – ∂Ω ⟨v, u⟩ ★ <a|b> $5"
 DOCUMENT = r"""\documentclass{article}
@@ -20,7 +22,7 @@ WORDS
 \input{figure.pgf}
 \end{document}
 """
-INSTALLED = [name for name in TEX if shutil.which(name)]
+INSTALLED = [name for name in TEX if has_tex(name)]
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,19 @@ def test_without_tex_no_figure_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert not pgf(drawn(), tmp_path / "figure.pgf")
     assert not (tmp_path / "figure.pgf").exists()
+
+
+def test_a_tex_that_cannot_measure_text_is_as_good_as_none(
+    tmp_path, monkeypatch, capsys
+):
+    """A small TeX lacks packages that Matplotlib needs, and ends at once."""
+    for name in TEX:
+        (tmp_path / name).write_text("#!/bin/sh\necho 'no underscore.sty'; exit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    figure = drawn()
+    with matplotlib.rc_context({"pgf.preamble": "% no TeX was started with it before"}):
+        assert not pgf(figure, tmp_path / "figure.pgf")
+    assert not (tmp_path / "figure.pgf").exists()
+    assert figure.axes[0].get_title() == "‖w‖ 5%"
+    assert "no figure.pgf: pdflatex lacks the package" in capsys.readouterr().err
