@@ -43,6 +43,7 @@ _HOME = {  # public names, and the module that each lives in
     "solver": "solvers",
     "threads": "util.threads",
     "variational": "formulations",
+    "worst_case_table": "judge.worst_case_table",
 }
 _ROOMS = {  # public modules
     "data": "data",

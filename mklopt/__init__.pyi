@@ -27,6 +27,7 @@ from .judge.exam.exam import check_solver as check_solver
 from .judge.exam.one_point import diagnose as diagnose
 from .judge.inspection import check_formulation as check_formulation
 from .judge.inspection import inspect as inspect
+from .judge.worst_case_table import worst_case_table as worst_case_table
 from .kernels.cluster.stack import ClusterStack as ClusterStack
 from .kernels.streaming import LazyStack as LazyStack
 from .problem import Problem as Problem
@@ -91,6 +92,7 @@ __all__ = [
     "structured",
     "threads",
     "variational",
+    "worst_case_table",
 ]
 
 __version__: str

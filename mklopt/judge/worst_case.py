@@ -20,7 +20,7 @@ log M in its Γ. REFUTED has a printed bound that a worst case exceeds:
     … as printed         min over s ≤ t of G(x_s) − G* ≤ √(2/t)     (item 3)
 
 Users reach it as `mklopt.rates.worst_case`, or by `worst_case` of a claim there;
-`mklopt.rates.worst_cases` has a table for all solvers.
+`mklopt.worst_case_table` has a table for all solvers.
 Reference: Goujaud et al. (2024), PEPit; Bauschke, Bolte and Teboulle (2017); Taylor,
 Hendrickx and Glineur (2017).
 """

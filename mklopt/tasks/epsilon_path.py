@@ -59,12 +59,15 @@ class EpsilonPath(Path):
         The problem; with one C per sample their ratios are kept.
     epsilon : float
         The relative gap that was asked for.
+    end : float
+        The last C that was asked for.
     bounds : BoundsAlongC
         All nodes: solutions, and points between them.
     """
 
     problem: Problem = field(repr=False)
     epsilon: float
+    end: float
     bounds: BoundsAlongC = field(repr=False)
 
     @property
@@ -74,13 +77,15 @@ class EpsilonPath(Path):
 
     @cached_property
     def gap(self) -> float:
-        """A bound of the relative gap, for every C between the ends."""
-        return self.bounds.worst(self.C[0], self.C[-1]).gap
+        """A bound of the relative gap, for every C of the path."""
+        first, last = self.C[0], self.C[-1]
+        gaps = [self.bounds.gap(C) for C in (first, last)]
+        return max(self.bounds.worst(first, last).gap, *gaps)
 
     @property
     def converged(self) -> bool:
-        """Whether f*(C) is enclosed to epsilon for every C between the ends."""
-        return self.gap <= self.epsilon
+        """Whether f*(C) is enclosed to epsilon, for every C that was asked for."""
+        return self.gap <= self.epsilon and self.C[-1] >= self.end
 
     def lower(self, C: float) -> float:
         """A lower bound of f*(C); −∞ for C that the path does not cover.
@@ -263,7 +268,7 @@ def epsilon_path(
     for end in Cs[1:]:
         build.go_to(float(end))
     build.add_line_from_zero()
-    return EpsilonPath(build.results, problem, epsilon, build.bounds)
+    return EpsilonPath(build.results, problem, epsilon, float(Cs[-1]), build.bounds)
 
 
 def _check_costs(problem: Problem) -> None:

@@ -82,7 +82,7 @@ def test_intervals_of_weights_are_shaded_around_their_curves():
 
 
 def test_bounds_along_C_show_every_C_and_all_nodes(tmp_path):
-    one, names = problem(GroupLasso())
+    one = problem(GroupLasso())[0]
     found = mklopt.path(one, span=5.0, everywhere=1e-2)
     figure = plots.bounds_along_C(found, tmp_path / "bounds.png")
     above, below = figure.axes

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem
-from mklopt.certificates import minimizer, optimality
+from mklopt.certificates import minimizer
 from mklopt.certificates.certificate import certify
 from mklopt.certificates.minimizer import minimizer_facts
 from mklopt.formulations import ElasticNet, GroupLasso, LpNorm
@@ -176,9 +176,3 @@ def test_intervals_of_weights_are_narrow_and_contain_the_weights(p):
     assert np.all(high - low <= 5e-3 * np.max(high))
     assert np.all(low <= result.weights * (1 + 1e-6))
     assert np.all(result.weights <= high * (1 + 1e-6))
-
-
-def test_on_a_simplex_a_kernel_is_unused_below_the_largest_norm_and_not_above():
-    problem, _ = random_problem("squared", LpNorm(p=1), M=3)
-    v = optimality.Interval(np.array([1.0, 0.9, 0.5]), np.array([1.2, 1.1, 0.99]))
-    assert optimality.unused_kernels(problem, v).tolist() == [False, False, True]

@@ -88,21 +88,3 @@ def test_wrong_arguments_give_a_sentence(arguments, words):
         mklopt.path(problem("hinge", F.LpNorm(2.0)))
     with pytest.raises(ValueError, match="takes a Problem"):
         mklopt.path("hinge")
-
-
-def test_a_table_may_say_what_is_proved_of_the_minimizers():
-    path = mklopt.path(problem("logistic", F.ElasticNet(0.5)), points=3, tol=1e-8)
-    frame = path.to_frame(intervals=True)
-    facts = [result.intervals() for result in path]
-    assert frame["used"].tolist() == [int(f.used.sum()) for f in facts]
-    assert frame["unused"].tolist() == [int(f.unused.sum()) for f in facts]
-    assert frame["used"].iloc[-1] > 0 and "used" not in path.to_frame()
-
-
-def test_a_notebook_shows_a_row_per_point():
-    X, targets = load("small")
-    problem = Problem(X, targets["binary"], "logistic", F.GroupLasso())
-    found = mklopt.path(problem, points=3, span=5.0)
-    shown = found._repr_html_()
-    assert shown.count("<tr>") == 4 and "converged" in shown
-    assert "worst relative gap" in shown
