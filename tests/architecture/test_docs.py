@@ -34,7 +34,8 @@ GUIDES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 TEXTS = [*GUIDES, *(f"docs/{name}.md" for name in PAGES)]
 EXAMPLES = [program for name in GUIDES for program in build.programs(read(name))]
 CERTIFIED = ("tutorial", "extending", "derived-dual", "solvers", "gallery",
-             "command-line", "scaling", "low-rank", "checking", "library")  # fmt: skip
+             "command-line", "scaling", "low-rank", "checking", "library",
+             "problem-format")  # fmt: skip
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=range(len(EXAMPLES)))
