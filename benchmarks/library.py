@@ -17,16 +17,18 @@ from __future__ import annotations
 import argparse
 import platform
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 import mklopt
 from benchmarks.rivals import EVERYONE, Arena, Attempt, Competitor, in_a_child, warm
-from mklopt.certificates.certificate import Certificate
+from mklopt.certificates.certificate import Certificate, certify
 from mklopt.library.instance import LibraryProblem
 from mklopt.library.listing import get, names
 from mklopt.library.stored_records import (
@@ -42,6 +44,8 @@ from mklopt.library.submissions import store_points
 from mklopt.problem import Problem
 from mklopt.solvers import solvers
 
+Array = np.ndarray
+Fit = Callable[[Arena, Array, list[int], float], Array]
 GOOD = 1e-9  # the width at which a problem counts as solved
 SECONDS = 5.0  # of our solver, before interior points are tried
 LIMIT = 5.0  # seconds of an attempt in a comparison
@@ -130,7 +134,10 @@ def theirs(competitor: Competitor, arena: Arena) -> Run | None:
     """The times of somebody else's solver; None if it does not take the problem."""
     if competitor.why_not(arena.problem):
         return None
-    warm(competitor)
+    if getattr(competitor.attempts, "func", None) is _lasso_attempts:
+        _warm_lasso(competitor, arena)
+    else:
+        warm(competitor)
     done: list[Attempt] = []
     note = ""
     try:
@@ -148,6 +155,17 @@ def theirs(competitor: Competitor, arena: Arena) -> Run | None:
                "; ".join(filter(None, said)), cpu())  # fmt: skip
 
 
+def _warm_lasso(competitor: Competitor, arena: Arena) -> None:
+    """Compile what it needs for this loss, on a problem of six samples."""
+    L = [np.eye(6)[:, :2], np.eye(6)[:, 2:5]]
+    y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    loss, how = arena.problem.loss, arena.problem.formulation
+    toy = Problem(mklopt.GramStack.from_factors(L), y, loss, how, bias=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        list(islice(competitor.attempts(Arena(toy, np.zeros(0), 0.0)), 2))
+
+
 def _osqp_attempts(arena: Arena) -> Iterator[Attempt]:
     """OSQP on the SVM at fixed weights: a quadratic program."""
     weights = np.array(arena.problem.formulation.theta)
@@ -161,8 +179,68 @@ def _fixed(problem: Problem) -> str:
     return "" if fixed and problem.loss.name == "hinge" else "quadratic programs only"
 
 
+# skglm and celer get the factors themselves, in groups of their own sizes.
+
+
+def _skglm(arena: Arena, X: Array, sizes: list[int], tol: float) -> Array:
+    """w of skglm's group lasso."""
+    from skglm.datafits import group
+    from skglm.penalties import WeightedGroupL2
+    from skglm.solvers import GroupBCD, GroupProxNewton
+    from skglm.utils.data import grp_converter
+
+    problem, M = arena.problem, len(sizes)
+    squared = problem.loss.name == "squared"
+    members, ends = grp_converter(sizes, X.shape[1])
+    weight = 1 / (float(problem.costs[0]) * problem.grams.n)
+    penalty = WeightedGroupL2(weight, np.ones(M), ends, members)
+    how: dict = dict(tol=tol, fit_intercept=False, max_iter=1000)
+    run = GroupBCD(**how, max_epochs=10_000) if squared else GroupProxNewton(**how)
+    datafit = (group.QuadraticGroup if squared else group.LogisticGroup)(ends, members)
+    return np.asarray(run.solve(X, problem.y, datafit, penalty)[0])
+
+
+def _celer(arena: Arena, X: Array, sizes: list[int], tol: float) -> Array:
+    """w of celer's group lasso."""
+    import celer
+
+    problem = arena.problem
+    weight = 1 / (float(problem.costs[0]) * problem.grams.n)
+    how: dict = dict(tol=tol, fit_intercept=False, max_epochs=10_000)
+    model = celer.GroupLasso(sizes, weight, **how)
+    return np.asarray(model.fit(X, problem.y).coef_)
+
+
+def _lasso_attempts(fit: Fit, arena: Arena) -> Iterator[Attempt]:
+    """From loose to tight tolerances, with α = −C V'(f)."""
+    problem = arena.problem
+    parts = list(problem.grams.factors or [])
+    X, sizes = np.asfortranarray(np.hstack(parts)), [L.shape[1] for L in parts]
+    for tol in 10.0 ** -np.arange(2, 13):
+        begun = time.perf_counter()
+        w = fit(arena, X, sizes, float(tol))
+        took = time.perf_counter() - begun
+        alpha = -problem.costs * problem.loss.gradient(X @ w, problem.y)
+        found = certify(problem, alpha, features=w)
+        yield Attempt(took, found.relative_gap)
+
+
+def _lasso(losses: tuple[str, ...], problem: Problem) -> str:
+    lasso = problem.formulation.name == "GroupLasso" and not problem.bias
+    factors = problem.grams.storage == "factors" and problem.loss.name in losses
+    return "" if lasso and factors else "group lasso on factors without a bias only"
+
+
+def _lasso_of(name: str, fit: Fit, *losses: str) -> Competitor:
+    return Competitor(
+        name, name, partial(_lasso, losses), partial(_lasso_attempts, fit)
+    )
+
+
 OTHERS = {one.name: one for one in EVERYONE}
 OTHERS["OSQP"] = Competitor("OSQP", "osqp", _fixed, _osqp_attempts)
+OTHERS["skglm"] = _lasso_of("skglm", _skglm, "squared", "logistic")
+OTHERS["celer"] = _lasso_of("celer", _celer, "squared")
 
 
 def cpu() -> str:

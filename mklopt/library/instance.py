@@ -91,7 +91,16 @@ class LibraryProblem(Problem):
     instance: Instance
 
     def of(self, instance: Instance) -> LibraryProblem:
-        """The same, belonging to a declaration."""
+        """The same, belonging to a declaration.
+
+        Parameters
+        ----------
+        instance : Instance
+
+        Returns
+        -------
+        LibraryProblem
+        """
         object.__setattr__(self, "instance", instance)
         return self
 

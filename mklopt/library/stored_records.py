@@ -71,7 +71,7 @@ class Record:
     used_count, unused_count : int
         How many are proved to be used, and not to be.
     active : int
-        Kernels with a positive weight at the stored point.
+        Kernels with ‖w_m‖ > 0 at the stored point.
     checked : str
         What the interval was checked by.
     runs : dict of Run
@@ -164,7 +164,7 @@ def record_of(problem: Problem, found: Reference, checked: str = "") -> Record:
         numbers=numbers_of(problem), factors=grams.storage == "factors",
         lower=found.lower, upper=found.upper, source=found.solver,
         used=tuple(used[:MAX_NAMED]), used_count=len(used),
-        unused_count=int(facts.unused.sum()), active=int((found.weights > 0).sum()),
+        unused_count=int(facts.unused.sum()), active=int((found.norms > 0).sum()),
         checked=checked,
     )  # fmt: skip
 

@@ -104,7 +104,7 @@ def minimizer(known: Record) -> str:
     """What is proved of every minimizer, in a sentence."""
     said = (
         f"{known.used_count} kernels are proved to be used and {known.unused_count} "
-        f"not to be, of {known.M}; {known.active} have a positive weight at the stored "
+        f"not to be, of {known.M}; {known.active} have ‖w_m‖ > 0 at the stored "
         "point"
     )
     if known.used and known.used_count < min(known.M, 40):

@@ -25,11 +25,11 @@ def test_a_record_says_what_the_points_prove():
     facts = PROBLEM.reference.certificate
     assert (record.lower, record.upper) == (facts.lower, facts.upper)
     assert record.digest == PROBLEM.digest() and record.n == 100
-    weights = PROBLEM.reference.weights
-    assert record.unused_count == 27 and record.active == np.sum(weights > 0) == 7
+    norms = PROBLEM.reference.norms
+    assert record.unused_count == 27 and record.active == np.sum(norms > 0) == 7
     stored = PROBLEM.record
     assert stored.unused_count == 27 and stored.used_count == len(stored.used)
-    assert set(stored.used) <= set(np.flatnonzero(weights))
+    assert set(stored.used) <= set(np.flatnonzero(norms))
 
 
 def test_own_records_go_first(tmp_path, monkeypatch):
