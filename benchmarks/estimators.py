@@ -1,11 +1,14 @@
 """How well the estimators predict: `make bench NAME=estimators`.
 
-Beside them the unweighted sum of the kernels and EasyMKL. All methods share the outer
-folds and the kernels: those of the estimators (kernels/text.py), one Gaussian per view
-for mfeat, fitted on the training samples of a fold. Whatever a method can choose, it
-chooses by three inner folds of these samples:
+Beside them the unweighted sum of the kernels, EasyMKL and gradient boosting. All
+methods share the outer folds and the kernels: those of the estimators, one Gaussian per
+view for sets with views, fitted on the training samples of a fold. Whatever a method
+can choose, it chooses by three inner folds of these samples:
 
-    MKL        MKLClassifierCV, MKLRegressor: p in {1, 4/3, 2, ∞} and C
+    MKL        MKLClassifierCV, MKLRegressor: p in {1, 4/3, 2, ∞} and C; more than
+               twenty classes one against the rest
+    boosting   scikit-learn's HistGradientBoosting on the standardized columns, views
+               side by side: learning rate in {0.03, 0.1, 0.3} and 7 or 31 leaves
     sum        scikit-learn's SVC (SVR for regression) on the mean of the kernels, C
     EasyMKL    MKLpy's weights, and SVC on their sum, C; one against the rest for more
                than two classes; no regression
@@ -23,9 +26,13 @@ import importlib.util
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -45,12 +52,33 @@ from mklopt.kernels.text import usual_family
 from mklopt.util.tables import plain_table
 
 Array = np.ndarray
-SETS = ("wdbc", "sonar", "ionosphere", "mfeat", "diabetes")
+SETS = ("wdbc", "sonar", "ionosphere", "heart", "pima", "mfeat", "flowers17",
+        "100leaves", "msrc-v1", "3sources", "diabetes")  # fmt: skip
 COSTS = (0.1, 1.0, 10.0, 100.0)
 PS = (1.0, 4 / 3, 2.0, np.inf)
 FOLDS, INNER = 5, 3
-TRAINING = 400  # samples of mfeat: EasyMKL solves a quadratic program for each class
+RATES, LEAVES = (0.03, 0.1, 0.3), (7, 31)  # of gradient boosting
+LARGE, TRAINING = 1000, 400  # EasyMKL solves a quadratic program for each class
+JOINTLY = 20  # classes
 Scores = dict[str, list[float]]
+
+
+class Fold(NamedTuple):
+    """The samples of an outer fold: kernels, standardized columns, training labels."""
+
+    K: Array
+    cross: Array
+    X: Array
+    X_new: Array
+    y: Array
+    real: bool
+
+
+def fold_of(found: data.Dataset, train: Array, test: Array) -> Fold:
+    """One fold, with all that methods may use."""
+    X = (found.X - found.X[train].mean(0)) / _spread(found.X[train])
+    parts = stacks(found, train, test)
+    return Fold(*parts, X[train], X[test], found.y[train], found.kind == "real")
 
 
 def stacks(found: data.Dataset, train: Array, test: Array) -> tuple[Array, Array]:
@@ -87,34 +115,49 @@ def inner_folds(real: bool) -> Any:
 # ---- the methods: what they predict ------------------------------------------
 
 
-def mkl(K: Array, cross: Array, y: Array, real: bool) -> Array:
+def mkl(fold: Fold) -> Array:
     """Our estimators, the best p and C."""
-    models = []
+    K, cross, y, models = fold.K, fold.cross, fold.y, []
+    several = "joint" if len(np.unique(y)) <= JOINTLY else "ovr"
     for p in PS:
-        if real:
+        if fold.real:
             model: Any = GridSearchCV(
                 MKLRegressor("precomputed", p=p), {"C": COSTS}, cv=inner_folds(True)
             ).fit(first(K), y)
             score = model.best_score_
         else:
             folds = inner_folds(False)
-            model = MKLClassifierCV("precomputed", p=p, Cs=COSTS, cv=folds)
+            model = MKLClassifierCV(
+                "precomputed", p=p, Cs=COSTS, cv=folds, multi_class=several
+            )
             score = float(np.max(np.mean(model.fit(first(K), y).scores_, axis=0)))
         models.append((score, model))
     best = max(models, key=lambda pair: pair[0])[1]
     return np.asarray(best.predict(first(cross)))
 
 
-def plain_sum(K: Array, cross: Array, y: Array, real: bool) -> Array:
+def plain_sum(fold: Fold) -> Array:
     """An SVM on the mean of the kernels, the best C."""
+    K, cross, y, real = fold.K, fold.cross, fold.y, fold.real
     svm = SVR(kernel="precomputed") if real else SVC(kernel="precomputed")
     found = GridSearchCV(svm, {"C": COSTS}, cv=inner_folds(real))
     scale = float(np.std(y)) if real else 1.0
     return scale * found.fit(np.mean(K, 0), y / scale).predict(np.mean(cross, 0))
 
 
-def easy(K: Array, cross: Array, y: Array, real: bool) -> Array:
+def boosting(fold: Fold) -> Array:
+    """Gradient boosting on the columns, the best rate and size."""
+    kinds = HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    grid = {"learning_rate": RATES, "max_leaf_nodes": LEAVES}
+    found = GridSearchCV(
+        kinds[fold.real](random_state=0), grid, cv=inner_folds(fold.real)
+    )
+    return np.asarray(found.fit(fold.X, fold.y).predict(fold.X_new))
+
+
+def easy(fold: Fold) -> Array:
     """An SVM on the kernels with the weights of EasyMKL, the best C."""
+    K, cross, y = fold.K, fold.cross, fold.y
     classes = np.unique(y)
     rest = classes if len(classes) > 2 else classes[1:]
     margins = []
@@ -130,10 +173,11 @@ def easy(K: Array, cross: Array, y: Array, real: bool) -> Array:
     return classes[np.argmax(margins, axis=0)]
 
 
-METHODS: dict[str, Callable[..., Array]] = {
+METHODS: dict[str, Callable[[Fold], Array]] = {
     "MKL": mkl,
     "sum": plain_sum,
     "EasyMKL": easy,
+    "boosting": boosting,
 }
 
 
@@ -144,7 +188,7 @@ def outer_folds(found: data.Dataset, repeats: int) -> list[tuple[Array, Array]]:
     """(training, test) samples, the same for all methods."""
     if found.kind == "real":
         split: Any = RepeatedKFold(n_splits=FOLDS, n_repeats=repeats, random_state=0)
-    elif found.name == "mfeat":
+    elif len(found.y) > LARGE:
         split = StratifiedShuffleSplit(
             FOLDS * repeats, train_size=TRAINING, random_state=0
         )
@@ -161,13 +205,13 @@ def compare(name: str, methods: list[str], repeats: int) -> tuple[Scores, float,
     scores: Scores = {method: [] for method in methods}
     real = found.kind == "real"
     for train, test in outer_folds(found, repeats):
-        K, cross = stacks(found, train, test)
+        fold = fold_of(found, train, test)
         for method in methods:
             if real and method == "EasyMKL":
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                f = METHODS[method](K, cross, found.y[train], real)
+                f = METHODS[method](fold)
             scores[method].append(score(f, found.y[test], real))
     return scores, len(test) / len(train), time.time() - begun
 

@@ -83,6 +83,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": f"{GENERATED}/examples",
     "inspect_global_variables": False,
     "show_memory": False,
+    "capture_repr": (),  # a figure that is the last line is no output
     "min_reported_time": 1e9,
     "write_computation_times": False,
     "download_all_examples": True,
@@ -98,7 +99,7 @@ html_title = f"mklopt {release}"
 html_static_path = ["_static"]
 html_css_files = ["mklopt.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "get-started": [], "papers": []}
 html_theme_options = {
     "logo": {"text": "mklopt"},
     "header_links_before_dropdown": 8,

@@ -26,6 +26,7 @@ from sphinx.util import logging
 GENERATED = "generated"
 IMAGE = re.compile(r"(!\[[^\]]*\])\(([\w/-]+\.png)\)")
 BARS = re.compile(r"(?<![`|])\|([^|`\n]+)\|(?![`|])")
+BACK = re.compile(r'(class="viewcode-back" href="[^"#]*)#[^"]*')
 WAIT = 3.0  # seconds for an inventory of another project
 say = logging.getLogger(__name__)
 
@@ -82,6 +83,12 @@ def keep_bars(app: Sphinx, *what: Any) -> None:
     lines[:] = [BARS.sub(r"\\|\1\\|", line) for line in lines]
 
 
+def link_back(app: Sphinx, name: str, template: str, context: dict, tree: Any) -> None:
+    """From source code to the page of a name: its place there may have another name."""
+    if name.startswith("_modules/"):
+        context["body"] = BACK.sub(r"\1", context["body"])
+
+
 # ---- mathematics --------------------------------------------------------------------
 
 
@@ -129,6 +136,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", read_page)
     app.connect("config-inited", write_api)
     app.connect("autodoc-process-docstring", keep_bars, priority=100)
+    app.connect("html-page-context", link_back, priority=1)
     pair = (inline_math, None)
     app.add_html_math_renderer("mathml", pair, (display_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -29,7 +29,8 @@ class Page(HTMLParser):
 
 def check(folder: Path) -> tuple[list[str], list[str]]:
     """Dead links as "page: link", and the addresses of other sites."""
-    pages = {file.resolve(): Page(file) for file in sorted(folder.rglob("*.html"))}
+    files = [f for f in sorted(folder.rglob("*.html")) if "_static" not in f.parts]
+    pages = {file.resolve(): Page(file) for file in files}
     dead, others = [], set()
     for file, page in pages.items():
         for link in sorted(page.links):

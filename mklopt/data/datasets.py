@@ -355,6 +355,14 @@ _FILES = {  # of those that are plain text, by loader
 _DIGITS = tuple("0123456789")
 _MFEAT = {"fou": 14, "fac": 12, "kar": 16, "pix": 20, "zer": 22, "mor": 18}
 _OTHERWISE = "only in another form"
+_VIEWS = {  # sets of several views: samples, columns of each view, classes
+    "100leaves": (1600, {"margin": 64, "shape": 64, "texture": 64}, 100),
+    "3sources": (169, {"bbc": 3560, "guardian": 3631, "reuters": 3068}, 6),
+    "msrc-v1": (210, {"centrist": 1302, "cmt": 48, "gist": 512, "hog": 100, "lbp": 256,
+                      "sift": 210}, 7),
+    "flowers17": (1360, {"colour": 360, "phog": 420, "lbp": 295, "gist": 512,
+                         "dsift": 400, "csift": 400, "ksift": 400}, 17),
+}  # fmt: skip
 _IDA = {  # Rätsch's benchmark, all samples of each set
     "banana": (5300, 2),
     "breast-cancer": (277, 9),
@@ -391,6 +399,15 @@ _TABLES = {
     "australian": Table((690, 14), ("-1", "1"), not_there=_OTHERWISE),
     "heart": Table((270, 13), ("-1", "1"), not_there=_OTHERWISE),
     "pendigits-split": Table((7494, 16), _DIGITS, not_there=_OTHERWISE, test=3498),
+    **{
+        name: Table(
+            (n, sum(views.values())),
+            tuple(map(str, range(k))),
+            dict.fromkeys(views, 0),
+            not_there=_OTHERWISE,
+        )
+        for name, (n, views, k) in _VIEWS.items()
+    },
     **{
         f"ida-{name}": Table(shape, ("-1", "1"), not_there=_OTHERWISE)
         for name, shape in _IDA.items()

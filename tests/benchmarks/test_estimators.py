@@ -55,3 +55,14 @@ def test_it_runs_from_end_to_end(monkeypatch, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "twonorm: MKL minus sum" in out
     assert "| twonorm |" in (tmp_path / "estimators.md").read_text()
+
+
+def test_boosting_learns_from_the_columns(monkeypatch):
+    monkeypatch.setattr(bench, "RATES", (0.3,))
+    monkeypatch.setattr(bench, "LEAVES", (7,))
+    found = data.load("twonorm", n=150)
+    train, test = np.arange(100), np.arange(100, 150)
+    fold = bench.fold_of(found, train, test)
+    assert np.mean(bench.boosting(fold) == found.y[test]) > 0.8
+    blind = fold._replace(X=np.zeros_like(fold.X), X_new=np.zeros_like(fold.X_new))
+    assert len(np.unique(bench.boosting(blind))) == 1
