@@ -19,7 +19,7 @@ from ..base import Array
 from .pivoting import minimum
 
 MAX_ROUNDS, MAX_TRIALS, SHORTER = 12, 10, 0.4  # of Newton's method on the model
-ENOUGH, ENDED = 0.1, 1e-4  # of the predicted fall; of the first fall: no more rounds
+ENOUGH, ENDED = 0.1, 1e-6  # of the predicted fall; of the first fall: no more rounds
 RIDGE = 1e-9  # added to the curvature, relative to its mean diagonal entry
 LEAST_SQUARE = 1e-12  # s is at least this part of the largest one
 
