@@ -157,14 +157,14 @@ def matvec(P, index, starts, rows, A, out, first, last):
 
 
 @compiled()
-def unpack(flat, out):
-    """The symmetric matrix `out` of an upper triangle.
+def unpack(flat, out, first, last):
+    """Rows first ≤ i < last of an upper triangle, and their mirror image, in `out`.
 
-    It is filled in bands: ROWS rows, then their mirror image, while they are cached.
+    They are filled in bands: ROWS rows, then the columns, while they are cached.
     """
     n = len(out)
-    for top in range(0, n, ROWS):
-        bottom = min(top + ROWS, n)
+    for top in range(first, last, ROWS):
+        bottom = min(top + ROWS, last)
         for i in range(top, bottom):
             s = i * n - i * (i + 1) // 2
             row = out[i]

@@ -150,7 +150,7 @@ class Triangles:
         if self.full:
             return flat.reshape(self.n, self.n)
         out = np.empty((self.n, self.n))
-        loops.unpack(flat, out)
+        spread(loops.unpack, flat, out, count=self.n, work=out.size, unit=ROWS)
         return out
 
     def quad(self, index: Array, A: Array) -> Array:

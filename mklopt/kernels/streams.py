@@ -452,5 +452,5 @@ def _placed(order: Array, values: Array) -> Array:
 
 def _square(flat: Array, n: int) -> Array:
     out = np.empty((n, n))
-    loops.unpack(flat, out)
+    loops.unpack(flat, out, 0, n)
     return out

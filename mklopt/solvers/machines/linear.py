@@ -31,21 +31,34 @@ def bordered(
 
     None if rounding has made S so indefinite that no jitter helps.
     """
-    if border is not None:  # adds a constant: borderᵀd is given
-        size = float(np.trace(system)) / len(system)
-        system = system + size * (border @ border.T)
-    factor = jittered_cholesky(system)
-    if factor is None:
-        return None
-    known = right if border is None else np.column_stack([right, border])
-    found = scipy.linalg.cho_solve(factor, known, check_finite=False)
-    if not np.all(np.isfinite(found)):
-        return None
-    if border is None:
-        return np.asarray(found)
-    step, across = found[:, : right.shape[1]], found[:, right.shape[1] :]
-    surplus = border.T @ step - (0.0 if sums is None else sums[:, None])
-    return np.asarray(step - across @ np.linalg.lstsq(border.T @ across, surplus)[0])
+    return Bordered(system, border).solve(right, sums)
+
+
+class Bordered:
+    """S with a border, factorized once for any number of right sides."""
+
+    def __init__(self, system: Array, border: Array | None):
+        if border is not None:  # adds a constant: borderᵀd is given
+            size = float(np.trace(system)) / len(system)
+            alike = border.shape[1] == 1 and np.all(border == 1)
+            system = system + size * (1.0 if alike else border @ border.T)
+        self.border, self.factor = border, jittered_cholesky(system)
+
+    def solve(self, right: Array, sums: Array | None = None) -> Array | None:
+        """As `bordered`."""
+        border = self.border
+        if self.factor is None:
+            return None
+        known = right if border is None else np.column_stack([right, border])
+        found = scipy.linalg.cho_solve(self.factor, known, check_finite=False)
+        if not np.all(np.isfinite(found)):
+            return None
+        if border is None:
+            return np.asarray(found)
+        step, across = found[:, : right.shape[1]], found[:, right.shape[1] :]
+        surplus = border.T @ step - (0.0 if sums is None else sums[:, None])
+        excess = np.linalg.lstsq(border.T @ across, surplus)[0]
+        return np.asarray(step - across @ excess)
 
 
 def jittered_cholesky(A: Array, jitters: tuple[float, ...] = JITTERS) -> Any:
@@ -58,7 +71,8 @@ def jittered_cholesky(A: Array, jitters: tuple[float, ...] = JITTERS) -> Any:
         shifted = A.copy()
         shifted[np.diag_indices_from(shifted)] += jitter * size
         try:
-            return scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True)
+            # LAPACK has columns where NumPy has rows: nothing is copied.
+            return scipy.linalg.cho_factor(shifted.T, lower=True, overwrite_a=True)
         except ValueError:  # LinAlgError is one; so is what SciPy says of NaN
             continue
     return None

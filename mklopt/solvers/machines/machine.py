@@ -28,7 +28,7 @@ from ...certificates.enclosure import exact_point
 from ...grams.stack import GramStack
 from ...problem import Problem
 from ..base import Array, Iterate
-from .linear import bordered
+from .linear import Bordered
 
 IDLE_ROUNDS = 10  # after so many rounds without progress a small gap is rounding
 MAX_FREE = 3000  # Newton steps are made on at most so many free coordinates
@@ -102,9 +102,10 @@ class Free:
 
     def system(self, K: Array) -> Array:
         """The curvature along the free coordinates."""
-        part = K[np.ix_(self.i, self.i)]
+        part = K[self.i].take(self.i, axis=1)  # a third of the time of K[np.ix_(i, i)]
         part = part if self.moves.shape[1] == 1 else part * (self.moves @ self.moves.T)
-        return part + np.diag(self.ridge)
+        part[np.diag_indices_from(part)] += self.ridge
+        return np.asarray(part)
 
     @property
     def border(self) -> Array | None:
@@ -352,10 +353,14 @@ class Machine:
         if len(free) == 0:
             return np.zeros_like(force)
         B = free.reduced(force.T.reshape(-1, *shape))
-        found = bordered(free.system(self.K), B, free.border)
+        found = self._factorized(free).solve(B)
         if found is None:  # the Hessian is unknown: use a linear model
             return np.zeros_like(force)
         return free.lifted(found, shape[0]).reshape(force.shape)
+
+    def _factorized(self, free: Free) -> Bordered:
+        """The curvature along the free coordinates, factorized."""
+        return Bordered(free.system(self.K), free.border)
 
     def hessian(self, which: Array) -> Array:
         """∂²J/∂θ² for some kernels."""

@@ -15,7 +15,10 @@ Guarantee. `gap` bounds the distance to the optimum: Σ_i C V(f_i + b) + C V*(�
 α_i (f_i + b), each term ≥ 0 by Fenchel and Young, computed at the returned α.
 """
 
+from __future__ import annotations
+
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +26,7 @@ from ...formulations.losses.base import Quadratic
 from ...grams.stack import GramStack
 from ...problem import Problem, quadratic_dual
 from ...util.compiled import read_only
-from .linear import bordered
+from .linear import Bordered, bordered
 from .machine import MAX_FREE, Array, Free, Machine, Solution, ascend, start_of_step
 from .smo import smo
 
@@ -35,9 +38,19 @@ STEP_COST = 200  # N³/(STEP_COST n): the cost of a Newton step, in moves
 class SVMMachine(Machine):
     """The inner solver of a loss with a quadratic dual."""
 
+    _newton: Newton | None = None  # the last step of the last solution
+
     def solve_on(self, K: Array, budget: int | None = None) -> Solution:
         """Solve with one kernel matrix: SMO and Newton steps."""
-        return solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)
+        found, self._newton = _solved(self.problem, K, self.alpha, self.tol, budget)
+        return found
+
+    def _factorized(self, free: Free) -> Bordered:
+        """That of the last Newton step, if it had the same free coordinates."""
+        last = self._newton
+        if last is not None and last.K is self.K and np.array_equal(last.i, free.i):
+            return last.system
+        return super()._factorized(free)
 
     def _multiplied(self, grams: GramStack) -> Array:
         """K_mα of the kernels of a stack; of a large one at support vectors alone.
@@ -75,22 +88,39 @@ def solve(
 
     budget: the largest number of moves; None: what `most_moves` says
     """
+    return _solved(problem, K, start, tol, budget)[0]
+
+
+def _solved(
+    problem: Problem, K: Array, start: Array | None, tol: float, budget: int | None
+) -> tuple[Solution, Newton | None]:
+    """The solution, and the last Newton step."""
     dual = quadratic_dual(problem)
     if np.all(np.isinf(dual.low)) and not np.any(dual.kink):
-        return _ridge(K, dual, problem.bias)
+        return _ridge(K, dual, problem.bias), None
     alpha = np.zeros(len(K)) if start is None else np.array(start)
     domain = problem.loss.domain(problem.y)
     alpha = np.array(domain.restore(alpha, problem.costs, problem.bias))
-    return ascend(SMO(K, dual, problem.bias, alpha), len(K), tol, budget)
+    moves = SMO(K, dual, problem.bias, alpha)
+    return ascend(moves, len(K), tol, budget), moves.last
+
+
+class Newton(NamedTuple):
+    """The system of a Newton step: its kernel, free coordinates, and factors."""
+
+    K: Array
+    i: Array
+    system: Bordered
 
 
 class SMO:
     """Moves of SMO with one kernel matrix, in place."""
 
     patient, overhead, most_free = False, 0, MAX_FREE
+    last: Newton | None = None
 
     def __init__(self, K: Array, dual: Quadratic, bias: bool, alpha: Array):
-        self.K, self.dual = read_only(K), dual
+        self.K, self.dual, self._given = read_only(K), dual, K
         self.has_bias, self.alpha = bias, alpha
         self.turn = max(2 * len(K), 1000)
         self.gap, self.bias = np.inf, 0.0
@@ -134,7 +164,9 @@ class SMO:
         _, kink, _, low, high = self.dual
         free, alpha = which.i, self.alpha
         slope = self._slope(free) + kink[free] * np.sign(alpha[free])
-        found = bordered(which.system(self.K), -slope[:, None], which.border)
+        system = Bordered(which.system(self.K), which.border)
+        self.last = Newton(self._given, free, system)
+        found = system.solve(-slope[:, None])
         if found is None:
             return False
         step = found[:, 0]

@@ -42,9 +42,11 @@ def test_sums_and_inner_products_of_flat_kernels(dtype, M):
     P = rng.normal(size=(M + 1, size)).astype(dtype)
     index, theta = rng.permutation(M + 1)[:M], rng.normal(size=M)
     out = np.full(size, np.nan)
-    loops.combine(P, index, theta, out, True, 3, size)
+    loops.combine(P, index, theta, out, 0, True, 3, size)
     np.testing.assert_allclose(out[3:], (theta @ P[index])[3:], atol=1e-12)
     assert np.all(np.isnan(out[:3]))  # the part of another thread
+    loops.combine(P, index, theta, out, 40, True, 0, size - 40)
+    np.testing.assert_allclose(out[: size - 40], (theta @ P[index])[40:], atol=1e-12)
     w, out = rng.normal(size=size), np.full(M, np.nan)
     loops.dots(P, index, w, np.array([[0, CHUNK], [CHUNK, size]]), out, 0, M)
     np.testing.assert_allclose(out, P[index] @ w, atol=1e-11)
@@ -56,7 +58,8 @@ def test_sums_and_inner_products_of_flat_kernels(dtype, M):
 @pytest.mark.parametrize("n", [1, 5, ROWS, ROWS + COLUMNS + 3])
 def test_triangles_and_matrices_are_the_same_numbers(n):
     K, out = symmetric(n), np.empty((n, n))
-    loops.unpack(triangle(K), out)
+    for first in range(0, n, 8):  # in any pieces
+        loops.unpack(triangle(K), out, first, min(first + 8, n))
     np.testing.assert_array_equal(out, K)
     found = np.empty((1, 3, n))
     which = np.array([0, n - 1, n // 2])
@@ -108,8 +111,8 @@ def test_a_sum_in_parts_of_four_has_the_same_bits(dtype):
     size, M = CHUNK + 5, 11
     P, theta = rng.normal(size=(M, size)).astype(dtype), rng.normal(size=M)
     whole, parts = np.empty(size), np.zeros(size)
-    loops.combine(P, np.arange(M), theta, whole, True, 0, size)
+    loops.combine(P, np.arange(M), theta, whole, 0, True, 0, size)
     for first in (0, 4, 8):
         index = np.arange(first, min(first + 4, M))
-        loops.combine(P, index, theta[index], parts, False, 0, size)
+        loops.combine(P, index, theta[index], parts, 0, False, 0, size)
     np.testing.assert_array_equal(parts, whole)

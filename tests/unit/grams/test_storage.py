@@ -174,3 +174,31 @@ def test_the_chain_counts_every_addition_of_a_product():
     many = Triangles(1000, 1, "packed", float)
     assert many.chain(1000) >= 32 + 64 + 1000 // 32 + 1000 // 64
     assert Factors(factors()).chain(8) >= 8 + 4
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_last_samples_are_the_end_of_the_same_numbers(dtype):
+    """Every operation has the bits of a stack of copies; nothing is copied."""
+    rng = np.random.default_rng(3)
+    L = rng.normal(size=(6, 150, 20))
+    whole = GramStack(L @ L.transpose(0, 2, 1), dtype=dtype)
+    part, which = whole.samples(np.arange(70, 150)), np.arange(70, 150)
+    copied = GramStack(
+        np.stack([whole.kernel(m)[70:, 70:] for m in range(6)]), dtype=dtype
+    )
+    assert np.shares_memory(part._store.P, whole._store.P)
+    a, theta = rng.normal(size=80), rng.random(6)
+    few = np.where(rng.random(80) < 0.3, a, 0.0)
+    for ask in (
+        lambda g: g.quad(a), lambda g: g.quad(few), lambda g: g.inside(few),
+        lambda g: g.matvec(a), lambda g: g.combine(theta), lambda g: g.diag(),
+        lambda g: g.against(np.outer(a, few) + np.outer(few, a)), lambda g: g.rows(7),
+        lambda g: g.kernel(2), lambda g: np.stack(list(g.content())),
+        lambda g: g.subset([1, 4]).quad(a), lambda g: g.dense(),
+        lambda g: g.samples(np.arange(30, 80)).quad(a[:50]),
+        lambda g: g.samples(np.arange(9)).quad(a[:9]),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(ask(part), ask(copied))
+    assert np.all(part.root_sizes() >= copied.root_sizes() * (1 - 1e-12))
+    some = whole.subset([5, 2]).samples(which)
+    np.testing.assert_array_equal(some.quad(a), part.quad(a)[[5, 2]])
