@@ -74,7 +74,10 @@ class _Widened:
     """
 
     def __init__(self, bounds: PointBounds, errors: Array, sizes: Array, theta: Array):
-        self._bounds, sizes = bounds, np.broadcast_to(sizes, (len(theta), *sizes.shape[-1:]))
+        self._bounds, sizes = (
+            bounds,
+            np.broadcast_to(sizes, (len(theta), *sizes.shape[-1:])),
+        )
         self._squares = errors * theta**2 * np.sum(sizes**2, axis=1) * ERROR_MARGIN
         self._error = (errors * theta) @ sizes * ERROR_MARGIN
         self.above = _longer(bounds.above, self._squares)

@@ -26,7 +26,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 FORMAT = b"mklopt certificate 3 "  # and the SHA-256 of all that follows the line
-FORMATS = (b"mklopt certificate 1 ", b"mklopt certificate 2 ", FORMAT)  # had less to say
+FORMATS = (
+    b"mklopt certificate 1 ",
+    b"mklopt certificate 2 ",
+    FORMAT,
+)  # had less to say
 MAX_BYTES = 1 << 27  # of a file
 MAX_ENTRIES = 1_000_000  # so that JSON takes little more memory than the file
 MAX_DIGITS = 1000  # of a number
@@ -259,7 +263,9 @@ class Statement:
         """The rule of a kernel of points: all entries of K, and K ⪰ 0, follow."""
         name, terms = named(given, RULES)
         same = not self.factors and {*map(len, self.points)} <= {self.n}
-        demand(same, "the points do not have one number per sample, or there are factors")
+        demand(
+            same, "the points do not have one number per sample, or there are factors"
+        )
         rate = exact(terms.get("rate", terms.get("offset")))
         columns = all(0 <= c < len(self.points) for c in terms["columns"])
         good = rate >= 0 and columns and 1 <= terms.get("degree", 1) <= MAX_DEGREE
@@ -360,5 +366,6 @@ class Statement:
         )
         bias, shift = "with" if self.bias else "without", max(self.shift)
         kernels = f"kernels K + δI, δ ≤ {shift}" if shift else "kernels K"
+        kernels += " by rules of points" * bool(self.rules)
         size = f"n = {self.n}, M = {self.M}" + f", k = {self.k}" * (self.k > 1)
         return f"{loss.removesuffix('()')}, {terms}, {size}, {bias} bias, {kernels}"

@@ -13,6 +13,7 @@ from ..certificates.certificate import Certificate, certify
 from ..certificates.minimizer import MinimizerFacts, minimizer_facts
 from ..certificates.optimality import Interval
 from ..certificates.portable import save_certificate
+from ..kernels.fitted import FittedKernels
 from ..problem import Problem
 from ..util.archives import read_archive, write_archive
 from ..util.arrays import real_array
@@ -320,7 +321,9 @@ class Result:
         trace = {f"trace.{k}": v for k, v in self.trace.arrays().items()}
         write_archive(path, {**point, **trace}, about)
 
-    def save_certificate(self, path: str | os.PathLike) -> None:
+    def save_certificate(
+        self, path: str | os.PathLike, kernels: FittedKernels | None = None
+    ) -> None:
         """Write a file that proves the bounds; `mklopt verify` checks it.
 
         docs/certificate-format.md specifies it.
@@ -329,14 +332,18 @@ class Result:
         ----------
         path : str or path
             The file.
+        kernels : FittedKernels, optional
+            The fitted family that the kernels of the problem come from. The file then
+            has its points and rules, not n² numbers for each kernel, and bounds for the
+            kernels in exact arithmetic. Gaussians, linear and polynomial kernels only.
 
         Raises
         ------
         ValueError
             If a file cannot state the problem: a declared loss or formulation, infinite
-            bounds, or too many numbers.
+            bounds, too many numbers, or other kernels by rules.
         """
-        save_certificate(self.certificate, path)
+        save_certificate(self.certificate, path, kernels)
 
     @classmethod
     def load(cls, path: str | os.PathLike, problem: Problem) -> Result:

@@ -10,8 +10,11 @@ lets a checker choose are the only exception: kernels that are singular up to ro
 from __future__ import annotations
 
 import json
+import random
+from copy import deepcopy
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -24,6 +27,7 @@ from mklopt.certificates.reading import Refused
 from tests.property import test_certificate_files as attacks
 from tests.property import test_tampered_certificates as tampering
 from tests.second_checker import verdicts
+from tests.unit.certificates.rationals import values_of
 from tests.unit.certificates.samples import resigned, stack, tiny
 from tests.unit.certificates.test_checker import flips, fuzzed, reseal
 
@@ -83,6 +87,71 @@ def as_triangles(claim: dict) -> dict:
     dual = {**claim["dual"], "shrink": claim["dual"]["shrink"] / 4}
     claim = {**claim, "dual": dual, "lower": -1e9, "upper": 1e9}
     return {**claim, "factors": False, "kernels": kernels}
+
+
+def with_rules(pair: int, room: float = 1e-10) -> dict:
+    """Kernels by rules of points, and bounds that are as good as `room` allows."""
+    claim, rng = claim_of(pair), np.random.default_rng(pair)
+    r = portable._text(rng.uniform(0.5, 2.0, tampering.N))
+    shrink = claim["dual"]["shrink"] * (0.25 if pair % 3 else 1 / 16)
+    claim |= {
+        "factors": False,
+        "points": [portable._text(x) for x in rng.normal(size=(2, tampering.N))],
+        "kernels": [
+            ["gaussian", {"rate": 0.7, "columns": [0, 1], "divisors": []}],
+            ["power", {"degree": 1 + pair % 3, "offset": 0.5, "columns": [1],
+                       "divisors": [r][: pair % 2]}],
+            ["gaussian", {"rate": 0.3, "columns": [0], "divisors": [3, r, 0.5]}],
+        ],
+        "shift": portable._text([0.0, 1e-9 * (pair % 2), 0.0]),
+        "dual": {**claim["dual"], "shrink": shrink},
+    }  # fmt: skip
+    if "slack" in claim["dual"]:  # no longer the best one
+        return claim | {"lower": -1e9, "upper": 1e9}
+    with mpmath.workdps(60):
+        low, up = values_of(claim)
+    room *= float(1 + abs(low) + abs(up))
+    return claim | {"lower": float(low) - room, "upper": float(up) + room}
+
+
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=FULL)])
+def test_kernels_by_rules_are_proved_by_both(tmp_path, step):
+    """Bounds 1e-10 outside of the values with 60 digits are; inside, none is."""
+    honest = [with_rules(pair) for pair in range(0, len(PAIRS), step)]
+    contents = [resigned(claim) for claim in honest]
+    wrong, both = disagreements(contents, tmp_path)
+    assert not wrong and both == len(contents), wrong[:3]
+    contents = []
+    for claim in honest:
+        move = 2e-10 * (1 + abs(claim["lower"]) + abs(claim["upper"]))
+        for key, by in (("lower", move), ("upper", -move)):
+            other = {**claim, "lower": -1e12, "upper": 1e12, key: claim[key] + by}
+            if claim["upper"] < 1e9:
+                contents.append(resigned(other))
+    assert disagreements(contents, tmp_path) == ([], 0)
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(5000, marks=FULL)])
+def test_forged_rules_have_one_verdict(tmp_path, count):
+    """Other numbers and other things in claims with rules; what both prove is true."""
+    claims, contents = [with_rules(pair) for pair in range(0, len(PAIRS), 12)], []
+    for k in range(count):
+        rng, claim = random.Random(k), deepcopy(claims[k % len(claims)])
+        if k % 3:
+            attacks.forge_number(claim, rng)
+        else:
+            claim = fuzzed(claim, np.random.default_rng(k))
+        try:
+            contents.append(resigned(claim))
+        except Exception:
+            contents.append(reseal(claim))
+        if k % 3 and ours(contents[-1]) == "proved: ":
+            with mpmath.workdps(60):
+                low, up = values_of(claim)
+            assert claim["lower"] <= low <= up <= claim["upper"] or "slack" in claim
+    wrong, both = disagreements(contents, tmp_path)
+    assert not wrong, wrong[:3]
+    assert 0.1 * count < both < 0.6 * count
 
 
 def test_every_loss_with_every_formulation_is_proved_by_both(tmp_path):

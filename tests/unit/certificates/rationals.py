@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import mpmath
@@ -28,8 +28,10 @@ def rational(array) -> list:
 
 
 def exact_kernel(grams, m):
-    """Kernel m + δI: its entries, or the product of its factors."""
-    if grams.factors is None:
+    """Kernel m + δI: its entries, its rule, or the product of its factors."""
+    if getattr(grams, "points", None):
+        K = by_rule(grams, m)
+    elif grams.factors is None:
         K = [rational(row) for row in grams.kernel(m)]
     else:
         L = [rational(row) for row in grams.factors[m]]
@@ -37,6 +39,29 @@ def exact_kernel(grams, m):
     for i, row in enumerate(K):
         row[i] += Fraction(float(grams.shift[m]))
     return K
+
+
+def by_rule(grams, m):
+    """Kernel m of points with 60 digits, as rationals."""
+    name, terms = grams.rules[m]
+    columns = [[mpf(float(x)) for x in grams.points[c]] for c in terms["columns"]]
+    points = [[column[i] for column in columns] for i in range(grams.n)]
+    K = [[rule(name, terms, x, z) for z in points] for x in points]
+    for step in terms["divisors"]:
+        row = type(step) is str
+        r = array_of(step) if row else None
+        for i, j in product(range(grams.n), repeat=2):
+            K[i][j] /= mpf(float(r[i])) * mpf(float(r[j])) if row else mpf(step)
+    unit = mpf(2) ** 200
+    return [[Fraction(int(mpmath.nint(x * unit)), 1 << 200) for x in row] for row in K]
+
+
+def rule(name, terms, x, z):
+    if name == "gaussian":
+        square = mpmath.fsum((a - b) ** 2 for a, b in zip(x, z))
+        return mpmath.exp(-mpf(terms["rate"]) * square)
+    inner = mpmath.fsum(a * b for a, b in zip(x, z))
+    return (inner + mpf(terms["offset"])) ** terms["degree"]
 
 
 def images(grams, columns):
@@ -238,13 +263,17 @@ def part_of(stated):
 
 
 def values_of(claim):
-    """The dual and the primal value at the points of a claim; kernels by factors."""
+    """The dual and the primal value at a claim's points; kernels by factors or rules."""
     y, C, shift = (array_of(claim[key]) for key in ("y", "C", "shift"))
     loss, form = part_of(claim["loss"]), part_of(claim["formulation"])
     n, several = len(y), loss.labels == "classes"
     k = int(max(y)) + 1 if several else 1
-    factors = [array_of(a).reshape(n, -1) for a in claim["kernels"]]
-    stack = SimpleNamespace(n=n, M=len(factors), factors=factors, shift=shift)
+    stack = SimpleNamespace(n=n, M=len(shift), shift=shift)
+    if "points" in claim:
+        stack.rules = claim["kernels"]
+        stack.points = [array_of(text) for text in claim["points"]]
+    else:
+        stack.factors = [array_of(a).reshape(n, -1) for a in claim["kernels"]]
     dual, primal = claim["dual"], claim["primal"]
     unit = Fraction(2) ** -dual["exponent"]
     A = [[unit * x for x in dual["integers"][j::k]] for j in range(k)]

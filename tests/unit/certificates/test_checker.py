@@ -172,17 +172,6 @@ def test_another_problem_is_not_proved_by_the_same_points(tmp_path):
         check(resigned(claim, C=portable._text(1e-3 * C)))
 
 
-def test_dominance_is_exact():
-    """A matrix that is indefinite by less than float64 can see is not proved ⪰ 0."""
-    tiny = 2.0**-60
-    assert checker.Triangle([1.0, 1.0 - 2.0**-20, 1.0], 2).positive(Fraction(0))
-    singular = checker.Triangle([1.0, 1.0, 1.0], 2)
-    assert not singular.positive(Fraction(0))  # ⪰ 0, yet with no room for a proof
-    assert singular.positive(Fraction(1e-14))
-    indefinite = checker.Triangle([tiny, 1.0, tiny], 2)
-    assert not indefinite.positive(Fraction(0))
-
-
 def fuzzed(claim, rng):
     """A claim with something else in one place, however deep."""
     values: list = [None, True, -1, 0, 1e308, "x", [], {}, [[]], 10**50, -0.5, "AAAA"]
@@ -266,11 +255,12 @@ def test_an_error_inside_is_refused_in_one_line(monkeypatch):
 
 
 def test_the_checker_needs_nothing_but_python(tmp_path):
-    """Its two files, alone in a folder, where no package can be seen."""
+    """Its three files, alone in a folder, where no package can be seen."""
     written(tmp_path)
-    for name in ("checker.py", "reading.py"):
+    names = ("checker.py", "matrices.py", "reading.py")
+    for name in names:
         source = Path(checker.__file__).with_name(name)
-        assert imported(source) <= sys.stdlib_module_names | {"reading"}
+        assert imported(source) <= sys.stdlib_module_names | {"matrices", "reading"}
         assert source.read_text().count("\n") < 420
         shutil.copy(source, tmp_path)
     how: Any = dict(capture_output=True, text=True, timeout=60, cwd=tmp_path)
@@ -301,15 +291,6 @@ def test_the_command_line(tmp_path):
     assert missing.exit_code == 2 and "refused: " in missing.output
 
 
-def test_arithmetic_is_exact():
-    assert checker.grid([0.5, -3.0, 0.125]) == ([4, -24, 1], 3)
-    assert checker.dot([1, 2, 3], [4, 5]) == 14
-    assert checker.square([1, 2, 3, 4, 5, 6], 3) == [[1, 2, 3], [2, 4, 5], [3, 5, 6]]
-    assert checker.scaled(-5, 8, 1) == -2 and checker.scaled(5, 8, 5) == 20
-    R = checker.cholesky([[4.0, 2.0], [2.0, 10.0]], 0.0)
-    assert R == [[2.0], [1.0, 3.0]] and checker.cholesky([[-1.0]], 0.5) is None
-
-
 def test_norms_have_sixty_digits():
     with localcontext(checker.DIGITS):
         three, four = Decimal(3), Decimal(4)
@@ -318,16 +299,6 @@ def test_norms_have_sixty_digits():
         root = checker.power(Decimal(2), Fraction(1, 2))
         assert abs(root * root - 2) < Decimal(10) ** -57
         assert checker.power(Decimal(0), Fraction(1, 3)) == 0
-
-
-def test_products_know_the_shift():
-    """K = LLᵀ with L = (1, ½)ᵀ, as a factor and as a triangle; a = (2, −1)/2."""
-    a, shift = ([2, -1], 1), Fraction(3)
-    kinds = (checker.Factor([1.0, 0.5], 2), checker.Triangle([1.0, 0.5, 0.25], 2))
-    for kernel in kinds:
-        image, quad = checker.product(kernel, shift, a)
-        assert image == [Fraction(3, 4) + 3, Fraction(3, 8) - Fraction(3, 2)]
-        assert quad == Fraction(3, 4) ** 2 + 3 * Fraction(5, 4)
 
 
 def test_the_program_prints_what_is_proved_or_why_not(tmp_path, capsys):
@@ -471,32 +442,11 @@ def test_bounds_are_moved_outward(tmp_path):
     with localcontext(checker.DIGITS):
         gains = claim._gains([([1, -1], 0)], one)
         lower = claim._lower(gains, [one])
-        upper = claim._upper([[one], [-one]], [4 * one])
+        upper = claim._upper([[one], [-one]], Fraction(0), [4 * one])
         assert 2 - Decimal(10) ** -29 < lower < 2 < upper < 2 + Decimal(10) ** -29
         smooth = checker.Claim(tiny(formulation=["LpNorm", {"p": 2.0}]))
         lower = smooth._lower(gains, [one])  # 2 − ½
         assert Decimal("1.5") - Decimal(10) ** -29 < lower < Decimal("1.5")
-
-
-def test_dominance_counts_the_rounding_of_every_entry():
-    """K is indefinite by 2^−112, less than one unit of the integers, R Rᵀ is not."""
-    a = 2.0**-80
-    K = checker.Triangle([a, a * (1 + 2.0**-32), 0.0, a, 0.0, 1.0], 3)
-    R = [[2.0**-40], [2.0**-40, 0.0], [0.0, 0.0, 1.0]]
-    assert not K._dominant(R, Fraction(0))
-    singular = checker.Triangle([1.0, 0.0, 1.0], 2)  # K = R Rᵀ: no room for rounding
-    assert not singular._dominant([[1.0], [0.0, 1.0]], Fraction(0))
-    unit = Fraction(1, 4**55)
-    assert singular._dominant([[1.0], [0.0, 1.0]], unit)
-    assert not singular._dominant([[1.0], [0.0, 1.0]], unit * Fraction(9, 10))
-
-
-def test_dominance_rounds_the_diagonal_down():
-    """The room of a diagonal entry is at most what is there, in whole units."""
-    one = checker.Triangle([1.0], 1)
-    unit = Fraction(1, 4**55)  # of R = 1
-    assert one._dominant([[1.0]], Fraction(0))
-    assert not one._dominant([[1.0]], -unit / 2)
 
 
 def test_arrays_of_other_lengths_are_refused():
