@@ -99,7 +99,7 @@ html_title = f"mklopt {release}"
 html_static_path = ["_static"]
 html_css_files = ["mklopt.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "get-started": [], "papers": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "get-started": [], "papers": []}
 html_theme_options = {
     "logo": {"text": "mklopt"},
     "header_links_before_dropdown": 8,

@@ -38,7 +38,8 @@ TEXTS = [*GUIDES, *(f"docs/{name}.md" for name in PAGES)]
 EXAMPLES = [program for name in GUIDES for program in blocks.programs(read(name))]
 CERTIFIED = ("get-started", "regularizer", "derived-dual", "solvers", "command-line",
              "scaling", "low-rank", "checking", "certificates",
-             "extending", "library", "problem-format")  # fmt: skip
+             "extending", "estimators", "structured", "paths", "library",
+             "problem-format")  # fmt: skip
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=range(len(EXAMPLES)))
