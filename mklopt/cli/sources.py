@@ -124,7 +124,7 @@ def _first_line(node: ast.Module | ast.ClassDef) -> str:
 
 def _last_name(node: ast.expr) -> str:
     """The name of a.b.name or name; "" for anything else."""
-    return getattr(node, "attr", None) or getattr(node, "id", "")
+    return str(getattr(node, "attr", "") or getattr(node, "id", ""))
 
 
 def _constant(node: ast.expr | None) -> Any:

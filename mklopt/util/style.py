@@ -137,10 +137,14 @@ def log_ticks(axis: Any) -> None:
 def _numbers(low: float, high: float) -> list[float]:
     """Two round numbers or more between the ends of a short logarithmic axis."""
     powers = np.power(10.0, np.arange(np.floor(np.log10(low)), np.log10(high) + 1))
-    short = [(1, 2, 5), (1, 2, 3, 5, 7), np.arange(1.0, 10.0, 0.1)]
+    steps = [
+        [1.0, 2.0, 5.0],
+        [1.0, 2.0, 3.0, 5.0, 7.0],
+        [k / 10 for k in range(10, 100)],
+    ]
     inside: list[float] = []
-    for steps in short if low >= 0.01 else [(1, 3), *short]:
-        ticks = np.outer(powers, steps).ravel()
+    for each in steps if low >= 0.01 else [[1.0, 3.0], *steps]:
+        ticks = np.outer(powers, each).ravel()
         inside = [float(t) for t in ticks if low * 0.999 <= t <= high * 1.001]
         if len(inside) >= 2:
             break
