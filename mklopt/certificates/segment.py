@@ -155,8 +155,8 @@ class _Features:
     def __init__(self, left: Certificate, right: Certificate, duals: Any):
         self.grams = left.problem.grams
         self.h = [self.grams.fold(a) for a in duals]
-        self.w: tuple[Any, Any] = left.features, right.features
-        self.f = [self.grams.unfold(end) for end in self.w]
+        ends: Any = left.features, right.features  # both are arrays
+        self.w, self.f = ends, [self.grams.unfold(w) for w in ends]
 
     def dual_norms(self, r: float) -> Array:
         return np.asarray(self.grams.feature_norms(_between(r, *self.h)))

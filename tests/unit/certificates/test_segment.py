@@ -24,8 +24,9 @@ def problem(loss="hinge", formulation=None, factors=False, classes=2, bias=True)
 
 def between(p, low=0.7, high=1.4):
     ends = [solve(p.with_(C=C), tol=1e-7) for C in (low, high)]
-    found = Segment(*(r.certificate for r in ends), tuple(r.weights for r in ends))
-    return ends, found
+    one, two = ends
+    thetas = one.weights, two.weights
+    return ends, Segment(one.certificate, two.certificate, thetas)
 
 
 CASES = [
