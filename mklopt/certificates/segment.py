@@ -139,7 +139,7 @@ class _Gram:
     def predictions(self, s: float) -> Array:
         return np.asarray(_between(s, *self.f))
 
-    def point(self, s: float) -> dict[str, Array]:
+    def point(self, s: float) -> dict[str, Any]:
         one, two = (end.expansion for end in self.ends)
         return {"coefficients": _between(s, one, two)}
 
@@ -155,8 +155,8 @@ class _Features:
     def __init__(self, left: Certificate, right: Certificate, duals: Any):
         self.grams = left.problem.grams
         self.h = [self.grams.fold(a) for a in duals]
-        self.w: Any = left.features, right.features
-        self.f = [self.grams.unfold(w) for w in self.w]
+        ends: Any = left.features, right.features  # both are arrays
+        self.w, self.f = ends, [self.grams.unfold(w) for w in ends]
 
     def dual_norms(self, r: float) -> Array:
         return np.asarray(self.grams.feature_norms(_between(r, *self.h)))
@@ -167,5 +167,5 @@ class _Features:
     def predictions(self, s: float) -> Array:
         return np.asarray(_between(s, *self.f))
 
-    def point(self, s: float) -> dict[str, Array]:
+    def point(self, s: float) -> dict[str, Any]:
         return {"features": _between(s, *self.w)}

@@ -311,7 +311,8 @@ class _Builder:
 
     def go_to(self, last: float) -> None:
         """Steps of log C from the last solution to this C, each proved at once."""
-        while not self.ended and (left := self.results[-1]) and _C(left) < last:
+        while not self.ended and _C(self.results[-1]) < last:
+            left = self.results[-1]
             rest = math.log(last / _C(left))
             steps = max(math.ceil(rest / self.step - 0.1), 1)
             C = last if steps == 1 else _C(left) * math.exp(rest / steps)

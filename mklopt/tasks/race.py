@@ -213,8 +213,8 @@ class Race:
             One row per run: status, gap, seconds, iterations, passes, kernels in use.
         """
         words = ("problem", "solver", "status")
-        numbers = ("gap", "seconds", "iterations", "passes", "kernels")
-        numbers += ("used", "unused") if intervals else ()
+        numbers = ["gap", "seconds", "iterations", "passes", "kernels"]
+        numbers += ["used", "unused"] if intervals else []
         found = plain_table("", words, numbers)
         for run in self.runs:
             trace = run.result.trace

@@ -24,8 +24,9 @@ def problem(loss="hinge", formulation=None, factors=False, classes=2, bias=True)
 
 def between(p, low=0.7, high=1.4):
     ends = [solve(p.with_(C=C), tol=1e-7) for C in (low, high)]
-    found = Segment(*(r.certificate for r in ends), tuple(r.weights for r in ends))
-    return ends, found
+    one, two = ends
+    thetas = one.weights, two.weights
+    return ends, Segment(one.certificate, two.certificate, thetas)
 
 
 CASES = [
@@ -46,7 +47,7 @@ def test_between_two_solutions(loss, formulation, factors, classes):
     plain = bounds.worst(0.7, 1.4).gap
     for C in (0.8, 1.0, 1.3):
         at = found.certify(p.with_(C=C))
-        truth = solve(p.with_(C=C), tol=1e-8).certificate
+        truth = solve(p.with_(C=C), tol=1e-6).certificate
         assert at.lower <= truth.upper and truth.lower <= at.upper
         assert at.lower >= bounds.lower(C) - 1e-6 * at.upper
         assert at.upper <= bounds.upper(C) * (1 + 1e-6)

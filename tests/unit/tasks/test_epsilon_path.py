@@ -43,8 +43,8 @@ def test_every_C_is_enclosed(loss, formulation, Cs):
     assert len(path) == path.solves <= 14
     assert all(r.converged and r.trace.about["tol"] == 5e-4 for r in path)
     rng = np.random.default_rng(0)
-    logs = rng.uniform(*np.log(path.C[[0, -1]]), 12)
-    for C in np.exp(logs):
+    first, last = np.log(path.C[[0, -1]])
+    for C in np.exp(rng.uniform(first, last, 12)):
         truth = fresh(at_C(p, C))
         low, high = path.lower(C), path.upper(C)
         assert low <= truth.upper and truth.lower <= high
@@ -107,9 +107,12 @@ def test_points_between_cost_no_solve(monkeypatch):
     from mklopt.tasks import epsilon_path as module
 
     calls, plain = [], module.solve
-    monkeypatch.setattr(
-        module, "solve", lambda *a, **k: calls.append(1) or plain(*a, **k)
-    )
+
+    def counted(*given, **options):
+        calls.append(1)
+        return plain(*given, **options)
+
+    monkeypatch.setattr(module, "solve", counted)
     path = mklopt.path(problem(), span=20.0, everywhere=1e-2)
     count = len(calls)
     assert count == path.solves
@@ -121,13 +124,13 @@ def test_points_between_cost_no_solve(monkeypatch):
 
 
 def test_a_callback_ends_it_and_then_it_says_how_far_it_came():
-    seen = []
-    path = mklopt.path(
-        problem(),
-        span=20.0,
-        everywhere=1e-2,
-        callback=lambda r: seen.append(r) or len(seen) == 3,
-    )
+    seen: list[float] = []
+
+    def third(result):
+        seen.append(result.problem.C)
+        return len(seen) == 3
+
+    path = mklopt.path(problem(), span=20.0, everywhere=1e-2, callback=third)
     assert path.solves == 3 and path.C[-1] < 19 * path.C[0]
     assert not path.converged
     assert path.lower(1.01 * path.C[-1]) == -np.inf
@@ -189,11 +192,12 @@ def test_a_hundredfold_of_C_with_few_solutions(name, n, loss, which):
     groups = [list(range(i, grams.M, 4)) for i in range(4)]
     omega = F.VSKL(groups) if SPANNED[which] == "vskl" else SPANNED[which]
     p = Problem(grams, train.y, loss, omega)
-    first = mklopt.C_zero(p.with_(formulation=F.GroupLasso()))
+    first = float(mklopt.C_zero(p.with_(formulation=F.GroupLasso())))
     path = mklopt.path(p, [first, 100 * first], everywhere=1e-3)
     assert path.converged and path.solves <= BARS[loss]
     rng, start = np.random.default_rng(0), None
-    for C in np.sort(np.exp(rng.uniform(*np.log(path.C[[0, -1]]), 500))):
+    low_C, high_C = np.log(path.C[[0, -1]])
+    for C in np.sort(np.exp(rng.uniform(low_C, high_C, 500))):
         low, high = path.lower(C), path.upper(C)
         assert high - low <= 1e-3 * high
         start = mklopt.solve(at_C(p, C), start=start, tol=1e-5)
