@@ -169,7 +169,7 @@ def _warm_lasso(competitor: Competitor, arena: Arena) -> None:
 
 def _osqp_attempts(arena: Arena) -> Iterator[Attempt]:
     """OSQP on the SVM at fixed weights: a quadratic program."""
-    weights = np.array(arena.problem.formulation.theta)
+    weights = np.array(arena.problem.formulation.get_params()["theta"])
     begun = time.perf_counter()
     found = mklopt.reference.at_weights(arena.problem, weights, solver="OSQP")
     yield Attempt(time.perf_counter() - begun, found.relative_gap)
