@@ -29,6 +29,7 @@ import numpy as np
 import mklopt
 from benchmarks.rivals import EVERYONE, Arena, Attempt, Competitor, in_a_child, warm
 from mklopt.certificates.certificate import Certificate, certify
+from mklopt.data import DataNotFound
 from mklopt.library.instance import LibraryProblem
 from mklopt.library.listing import get, names
 from mklopt.library.stored_records import (
@@ -168,7 +169,7 @@ def _warm_lasso(competitor: Competitor, arena: Arena) -> None:
 
 def _osqp_attempts(arena: Arena) -> Iterator[Attempt]:
     """OSQP on the SVM at fixed weights: a quadratic program."""
-    weights = np.array(arena.problem.formulation.theta)
+    weights = np.array(arena.problem.formulation.get_params()["theta"])
     begun = time.perf_counter()
     found = mklopt.reference.at_weights(arena.problem, weights, solver="OSQP")
     yield Attempt(time.perf_counter() - begun, found.relative_gap)
@@ -278,6 +279,16 @@ def _runs(problem: LibraryProblem, record: Record, who: list[str]) -> dict[str, 
     return {one: run for one, run in found.items() if run is not None}
 
 
+def there(name: str) -> bool:
+    """Whether the data of a problem are here; if not, it says so."""
+    try:
+        get(name)
+    except DataNotFound as error:
+        print(f"{name} is left out: {error}")
+        return False
+    return True
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -286,7 +297,7 @@ def main() -> None:
     parser.add_argument("--times", nargs="*", default=[], help="names of solvers")
     parser.add_argument("--only", nargs="*", help="names of problems")
     options = parser.parse_args()
-    some = options.only or names()
+    some = [name for name in options.only or names() if there(name)]
     if options.solve:
         solve_all(some)
     if options.prove:

@@ -19,12 +19,12 @@ def read_problem(path):
                 found[key] = np.array(lines, float).reshape(rows, columns)
     factors = [found[k] for k in found if k.startswith("factor.")]
     triangles = [found[k].ravel() for k in found if k.startswith("triangle.")]
-    found["kernels"] = [L @ L.T for L in factors]
+    kernels = [L @ L.T for L in factors]
     for triangle in triangles:
         K = np.zeros((len(found["y"]), len(found["y"])))
         K[np.triu_indices(len(K))] = triangle
-        found["kernels"].append(K + np.triu(K, 1).T)
-    return found
+        kernels.append(K + np.triu(K, 1).T)
+    return found | {"kernels": kernels}
 
 
 if __name__ == "__main__":

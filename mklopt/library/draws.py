@@ -52,6 +52,6 @@ class Draws:
         return np.where(self.order(n) % 2 == 0, 1.0, -1.0)
 
 
-def on_grid(numbers: Array, grid: int = GRID) -> Array:
+def on_grid(numbers: Array | float, grid: int = GRID) -> Array:
     """The nearest multiples of 2^-grid: last bits that differ by machine are gone."""
     return np.rint(np.asarray(numbers, float) * 2.0**grid) * 2.0**-grid

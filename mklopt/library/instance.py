@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -53,8 +53,8 @@ class Instance:
     @property
     def origin(self) -> str:
         """The recipe in one line."""
-        kernels = "" if self.kernels is None else f", kernels {self.kernels}"
-        return f"{self.points}{kernels}"
+        kernels = "" if self.kernels is None else f", kernels {_told(self.kernels)}"
+        return f"{_told(self.points)}{kernels}"
 
     def stack(self) -> tuple[GramStack, Array]:
         """The kernels and the labels."""
@@ -75,6 +75,17 @@ class Instance:
         grams, y = self.stack()
         how = formulation_from(self.formulation)
         return LibraryProblem(grams, y, self.loss, how, self.C, self.bias).of(self)
+
+
+def _told(recipe: Any) -> str:
+    """A recipe without the parameters that have their default."""
+    known = [(part, getattr(recipe, part.name)) for part in fields(recipe)]
+    said = [
+        f"{part.name}={_told(value) if is_dataclass(value) else repr(value)}"
+        for part, value in known
+        if value != part.default
+    ]
+    return f"{type(recipe).__name__}({', '.join(said)})"
 
 
 class LibraryProblem(Problem):

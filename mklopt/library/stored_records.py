@@ -179,5 +179,7 @@ def joined(new: Record, known: Record) -> Record:
     more = known.used_count > new.used_count
     old = known if more else new
     unused = max(new.unused_count, known.unused_count)
-    facts = {"used": old.used, "used_count": old.used_count, "unused_count": unused}
-    return replace(new, runs=known.runs | new.runs, **facts)
+    runs, used = known.runs | new.runs, (old.used, old.used_count)
+    return replace(
+        new, runs=runs, used=used[0], used_count=used[1], unused_count=unused
+    )

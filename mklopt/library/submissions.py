@@ -161,7 +161,7 @@ def compact(found: Certificate) -> Certificate:
         return found
     if found.features is not None or found.coefficients is None:
         return replace(found, coefficients=None)
-    factors = problem.grams.factors
+    factors = problem.grams.factors or []
     parts = [L.T @ B for L, B in zip(factors, found.coefficients)]
     other = certify_pair(problem, found.alpha, features=np.concatenate(parts))
     return other if other.width <= 2 * found.width else found

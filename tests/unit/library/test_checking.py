@@ -9,8 +9,9 @@ import pytest
 from mklopt import library, reference
 from mklopt.library import checking
 from mklopt.library.checking import EXACT, FLOAT, check, check_one
-from mklopt.library.stored_records import points_in, write_records
+from mklopt.library.stored_records import points_in, records, write_records
 
+RECORD = records()["tiny-hinge"]
 FEW = ["tiny-hinge", "wine-one-class", "views-hinge", "toy-p43"]
 
 
@@ -52,7 +53,7 @@ def test_a_wrong_record_is_found(tmp_path, monkeypatch, change, words):
     rough = reference.solve(problem, solver="SCS", options={"max_iters": 300})
     if "a gap of" in words:  # points that are wider than the record
         monkeypatch.setattr(checking, "reference_of", lambda problem: rough)
-    wrong = replace(problem.record, **change)
+    wrong = replace(RECORD, **change)
     write_records(tmp_path, {"tiny-hinge": wrong})
     monkeypatch.setenv("MKLOPT_LIBRARY", str(tmp_path))
     found = check_one(problem)
@@ -61,7 +62,7 @@ def test_a_wrong_record_is_found(tmp_path, monkeypatch, change, words):
 
 def test_missing_points_and_refused_files_are_found(tmp_path, monkeypatch):
     problem = library.get("tiny-hinge")
-    record, known = problem.record, problem.reference
+    record, known = RECORD, problem.reference
     monkeypatch.setattr("mklopt.library.stored_records.HOME", tmp_path)
     assert "nothing is stored" in check_one(problem).words
     write_records(tmp_path, {"tiny-hinge": record})

@@ -48,4 +48,6 @@ def test_it_is_pickled_with_its_name():
 
 def test_the_origin_is_the_recipe():
     origin = library.instances()["digits-3-8"].origin
-    assert "Real(name='digits'" in origin and "Columns(width=8)" in origin
+    assert origin == "Real(name='digits', classes=(3, 8)), kernels Columns(width=8)"
+    origin = library.instances()["tiny-hinge"].origin
+    assert origin == "Drawn(n=38, blocks=Blocks(M=3, rank=2, seed=1))"

@@ -32,7 +32,7 @@ def test_problems_whose_data_are_not_there_are_left_out(monkeypatch):
 
 def test_races_and_exams_take_them(monkeypatch):
     some = library.problems(only=["tiny-hinge", "toy-p4"])
-    solved = []
+    solved: list = []
     monkeypatch.setattr("mklopt.tasks.race.exact", solved.append)
     raced = mklopt.race(some, ["analytic"], tol=1e-3)
     assert not solved  # the stored intervals are enough

@@ -24,7 +24,7 @@ def test_columns_are_linear_kernels_of_neighbours():
 
 
 def test_pivoted_factors_come_near_the_kernel_and_lie_on_the_grid():
-    (_, near), (_, far) = (Pivoted(NAMES, r)(X).factors for r in (25, 5))
+    near, far = ((Pivoted(NAMES, r)(X).factors or [])[1] for r in (25, 5))
     K = gaussian(5.0)
     assert np.array_equal(near * 4096, np.rint(near * 4096))
     off = [np.abs(L @ L.T - K).max() for L in (near, far)]
@@ -36,9 +36,9 @@ def test_pivoted_factors_come_near_the_kernel_and_lie_on_the_grid():
 
 def test_copies_zeros_and_sizes():
     grams = Pivoted(NAMES, 6, twice=True, zeros=1, sizes=2)(X)
-    L = grams.factors
+    L = grams.factors or []
     assert grams.M == 5 and np.array_equal(L[0], L[2]) and not np.any(L[4])
-    plain = Pivoted(NAMES, 6)(X).factors
+    plain = Pivoted(NAMES, 6)(X).factors or []
     np.testing.assert_array_equal(L[1], 2 * plain[1])
 
 

@@ -18,6 +18,7 @@ from mklopt.library.stored_records import (
 )
 
 PROBLEM = library.get("wdbc-lasso-logistic")
+RECORD = records()["wdbc-lasso-logistic"]
 
 
 def test_a_record_says_what_the_points_prove():
@@ -27,7 +28,7 @@ def test_a_record_says_what_the_points_prove():
     assert record.digest == PROBLEM.digest() and record.n == 100
     norms = PROBLEM.reference.norms
     assert record.unused_count == 27 and record.active == np.sum(norms > 0) == 7
-    stored = PROBLEM.record
+    stored = RECORD
     assert stored.unused_count == 27 and stored.used_count == len(stored.used)
     assert set(stored.used) <= set(np.flatnonzero(norms))
 
@@ -57,7 +58,7 @@ def test_the_narrowest_points_are_taken(tmp_path, monkeypatch):
 
 
 def test_facts_and_times_of_an_older_record_stay():
-    known = replace(PROBLEM.record, used=(1, 2), used_count=2, unused_count=30,
+    known = replace(RECORD, used=(1, 2), used_count=2, unused_count=30,
                     runs={"auto": Run(1.0)})  # fmt: skip
     new = replace(
         known, source="better", used=(), used_count=0, unused_count=27, runs={}
