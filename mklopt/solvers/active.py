@@ -58,7 +58,7 @@ COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
 COARSE_LONGER, COARSE_MOST = 1.5, 90
 # From a gap of SHRINK_GAP on W loses kernels, if the others are at most FEWER of it. α
 # is taken longer by the gap, but at least by LEAST_LONGER.
-SHRINK_GAP, FEWER, LEAST_LONGER = 0.1, 0.9, 0.01
+SHRINK_GAP, FEWER, LEAST_LONGER = 0.1, 0.97, 0.01
 # The gap and the iterates on all samples after which v says which of them are needed.
 FIRST_GAP, FIRST_ITERATES = 2e-2, 5
 # The relative gap from which on the next Newton step may be the last one.
