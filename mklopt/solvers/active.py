@@ -58,7 +58,7 @@ COARSE_GAP, COARSE_ITERATES = 1e-2, 8  # where the problem on fewer samples ends
 COARSE_LONGER, COARSE_MOST = 1.5, 90
 # From a gap of SHRINK_GAP on W loses kernels, if the others are at most FEWER of it. α
 # is taken longer by the gap, but at least by LEAST_LONGER.
-SHRINK_GAP, FEWER, LEAST_LONGER = 0.1, 0.9, 0.01
+SHRINK_GAP, FEWER, LEAST_LONGER = 0.1, 0.97, 0.01
 # The gap and the iterates on all samples after which v says which of them are needed.
 FIRST_GAP, FIRST_ITERATES = 2e-2, 5
 # The relative gap from which on the next Newton step may be the last one.
@@ -133,12 +133,17 @@ def asked_for(problem: Problem, theta: Array, certificate: Certificate) -> Array
     At least FEWEST new ones may come; of MANY kernels GROWTH times as many.
     """
     v = enough_norms(problem, certificate.alpha, theta)
-    return some_of(problem, theta, v, min(LONGER, longer_at(certificate)))
+    longer = longer_at(problem, certificate)
+    return some_of(problem, theta, v, min(LONGER, longer))
 
 
-def longer_at(certificate: Certificate) -> float:
-    """How much longer α is taken: by the gap, because v is wrong by as much."""
-    return 1 + max(certificate.relative_gap, LEAST_LONGER)
+def longer_at(problem: Problem, certificate: Certificate) -> float:
+    """How much longer α is taken: by the gap, because v is wrong by as much.
+
+    Of MANY kernels LONGER: another round costs more than a larger W.
+    """
+    least = LEAST_LONGER if problem.grams.M <= MANY else LONGER - 1
+    return 1 + max(certificate.relative_gap, least)
 
 
 def some_of(
@@ -310,26 +315,28 @@ class Inside:
     def _enter(
         self, W: Array, theta: Array, found: Certificate | None, solved: bool
     ) -> None:
-        self.W, self._last = W, None
+        self._last: Certificate | None = None
+        self.W = W
         self.machine.enter(restricted(self.problem, W), W)
         self._steps = newton_inside(self.machine, theta, found, solved)
 
     def advance(self) -> Certificate:
         """The certificate inside W after one more iterate."""
         self.iterate = self._steps.send(self._last)  # type: ignore[arg-type]
-        self._last = certify_iterate(self.machine.problem, self.iterate)
-        return self._last
+        found = certify_iterate(self.machine.problem, self.iterate)
+        self._last = found
+        return found
 
     def needed(self, found: Certificate) -> Array:
         """The kernels of W in use, and those that a longer α would use."""
-        theta, longer = weights_of(found), longer_at(found)
+        theta, longer = weights_of(found), longer_at(self.problem, found)
         used = priced(self.machine.problem, self.machine.v, theta, longer)[0]
         return self.W[used | (theta > 0)]
 
     def shrink(self, found: Certificate) -> None:
         """Go on with the kernels that are needed, if these are far fewer."""
-        W = self.needed(found)
-        if len(W) <= FEWER * len(self.W) and found.relative_gap <= SHRINK_GAP:
+        W, few = self.needed(found), FEWER * len(self.W)
+        if 0 < len(W) <= few and found.relative_gap <= SHRINK_GAP:
             theta = weights_of(found)[np.isin(self.W, W)]
             self._steps.close()
             self._enter(W, theta, found, True)
