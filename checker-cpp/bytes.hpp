@@ -138,7 +138,7 @@ inline std::vector<double> floats(std::string_view data) {
 inline std::string shortest(double x) {
     if (x - x != 0) return "Infinity";
     char buffer[40];
-    const auto end = std::to_chars(buffer, buffer + 40, x < 0 ? -x : x,
+    const auto end = std::to_chars(buffer, buffer + 40, std::fabs(x),
                                    std::chars_format::scientific);
     const std::string_view written(buffer, end.ptr - buffer);
     const size_t e = written.find('e');

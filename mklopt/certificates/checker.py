@@ -4,10 +4,12 @@
 
     f* = min over w, b   Σ C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ⟨w_m, ψ_m⟩ + b
 
-K_m is in the file as an upper triangle, as a factor L_m, K_m = L_m L_mᵀ, or as a rule of
-points (matrices.py). Floats are read as the rational numbers they are. What is proved:
-1. K_m + δ_m I ⪰ 0: rules are, by theorems. For triangles some Cholesky factor R in floats is rounded to
-   integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a dominant diagonal.
+K_m is in the file as an upper triangle, as a factor L_m, K_m = L_m L_mᵀ, or as a rule
+of points (matrices.py). Floats are read as the rational numbers they are. What is
+proved here:
+1. K_m + δ_m I ⪰ 0. Factors and rules are. For triangles, some Cholesky factor R in
+   floats is rounded to integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a
+   dominant diagonal.
 2. s·α is in the domain of V*, 0 ≤ s ≤ 1, with Σα = 0 for a bias.
 3. lower ≤ −Σ C V*(−sα/C) − Ω*(s√(tr αᵀK_mα)) ≤ f*, by weak duality.
 4. upper ≥ Σ C V(f) + Ω(u) ≥ f* at w_m = t θ_m Σα_iψ_m (or t Σβ_miψ_m), bias t·b; for
@@ -26,7 +28,6 @@ import sys
 from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
-from operator import mul
 from typing import Any
 
 if __package__:

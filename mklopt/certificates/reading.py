@@ -266,13 +266,13 @@ class Statement:
         demand(
             same, "the points do not have one number per sample, or there are factors"
         )
-        rate = exact(terms.get("rate", terms.get("offset")))
+        rate = exact(terms["rate"] if "rate" in terms else terms["offset"])
         columns = all(0 <= c < len(self.points) for c in terms["columns"])
         good = rate >= 0 and columns and 1 <= terms.get("degree", 1) <= MAX_DEGREE
         steps = [floats(d) if type(d) is str else exact(d) for d in terms["divisors"]]
         for x in steps:
-            rows = type(x) is list
-            good &= len(x) == self.n and min(x) > 0 if rows else x > 0  # type: ignore
+            rows = x if isinstance(x, list) else [x] * self.n
+            good &= len(rows) == self.n and min(rows) > 0
         demand(good, f"a parameter of the kernel {name} is out of its range")
         self.stated.append([name, terms])
         return name, {**terms, "divisors": steps}

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import (
     certificate,
+    checkers,
     digits,
     disk,
     epochs,
@@ -188,6 +189,23 @@ def test_many_kernels_are_fitted_solved_and_judged(monkeypatch, capsys, folder):
     slow = million.Run(60, "ℓ1", 100.0, quad=1.0, took=7.0, gap=2e-3, peak_mb=1.0)
     lines = million.judged([million.Run(60, quad=1.0, computed=1.0)], [slow])
     assert [line[:4] for line in lines[4:]] == ["FAIL", "FAIL", "pass"]
+
+
+# ---- checkers --------------------------------------------------------------------
+
+
+def test_slow_checkers_are_named(monkeypatch, capsys, tmp_path):
+    program = tmp_path / "program"
+    program.write_text("")
+    monkeypatch.setattr(checkers, "COMPILED", [str(program)])
+    slow = checkers.Case("rules", 8, 2, {"Python": 0.0})
+    good = checkers.Case("factors", 8, 2, {"Python": 10.0})
+    monkeypatch.setattr(checkers, "CASES", (good, slow))
+    out = run(checkers, monkeypatch, capsys)
+    assert "FAIL  not proved, or above the limit: rules, n = 8, M = 2, Python" in out
+    program.unlink()
+    with pytest.raises(SystemExit, match="run `make checker` first"):
+        run(checkers, monkeypatch, capsys)
 
 
 # ---- operators -------------------------------------------------------------------

@@ -118,7 +118,7 @@ def with_rules(pair: int, room: float = 1e-10) -> dict:
 def test_kernels_by_rules_are_proved_by_both(tmp_path, step):
     """Bounds 1e-10 outside of the values with 60 digits are; inside, none is."""
     honest = [with_rules(pair) for pair in range(0, len(PAIRS), step)]
-    contents = [resigned(claim) for claim in honest]
+    contents: list[bytes] = [resigned(claim) for claim in honest]
     wrong, both = disagreements(contents, tmp_path)
     assert not wrong and both == len(contents), wrong[:3]
     contents = []
@@ -134,7 +134,8 @@ def test_kernels_by_rules_are_proved_by_both(tmp_path, step):
 @pytest.mark.parametrize("count", [60, pytest.param(5000, marks=FULL)])
 def test_forged_rules_have_one_verdict(tmp_path, count):
     """Other numbers and other things in claims with rules; what both prove is true."""
-    claims, contents = [with_rules(pair) for pair in range(0, len(PAIRS), 12)], []
+    claims = [with_rules(pair) for pair in range(0, len(PAIRS), 12)]
+    contents: list[bytes] = []
     for k in range(count):
         rng, claim = random.Random(k), deepcopy(claims[k % len(claims)])
         if k % 3:
@@ -192,7 +193,8 @@ def test_flipped_bits_are_refused_by_both(tmp_path, count):
 @pytest.mark.parametrize("kind", ["data", "terms"])
 def test_other_problems_are_refused_by_both(tmp_path, kind, count):
     """Whose file has an honest hash, but names the problem that it was written for."""
-    contents, rng = [], np.random.default_rng(count)
+    contents: list[bytes] = []
+    rng = np.random.default_rng(count)
     while len(contents) < count:
         claim = claim_of(len(contents))
         claim["problem"] = json.loads(resigned(claim).partition(b"\n")[2])["problem"]
@@ -206,7 +208,8 @@ def test_other_problems_are_refused_by_both(tmp_path, kind, count):
 @pytest.mark.parametrize("kind", tampering.KINDS)
 def test_tampering_with_honest_hashes(tmp_path, kind, count):
     """Only the mathematics can refuse: both do, or neither, and then it is true."""
-    contents, rng = [], np.random.default_rng(count)
+    contents: list[bytes] = []
+    rng = np.random.default_rng(count)
     for turn in range(count):
         changed = tampering.tampered(claim_of(turn * 29), rng, [kind])
         try:
@@ -224,7 +227,8 @@ def test_tampering_with_honest_hashes(tmp_path, kind, count):
 @pytest.mark.parametrize("count", [240, pytest.param(10_000, marks=FULL)])
 def test_fuzzed_files_have_one_verdict(tmp_path, count):
     """Half are forged with honest hashes, a quarter of any loss and formulation."""
-    contents, rng = [], np.random.default_rng(count)
+    contents: list[bytes] = []
+    rng = np.random.default_rng(count)
     claims = [claim_of(pair * 17) for pair in range(min(len(PAIRS), count // 8))]
     for k in range(count):
         if k % 2:
@@ -274,6 +278,21 @@ def test_what_both_read_in_the_same_way(tmp_path):
     wrong, both = disagreements(contents, tmp_path)
     assert not wrong, wrong
     assert both == 16, both
+
+
+def test_both_write_numbers_in_the_same_way(tmp_path):
+    """In the hash of the problem: the shortest decimals, as Python has them."""
+    numbers = [-0.0, 0.0, 0.1, 2.0, 1e15, 1e16, 1.5e16, 123456789012345680.0, 1e22]
+    numbers += [1e-4, 1e-5, 1.25e-7, 5e-324, 2.0**-1022, 1.7976931348623157e308, 1 / 3]
+    numbers += [9007199254740993.0, 1e100, 1e-100, 0, 7, 10**30, 100.0, 12345.678]
+    rng, contents = random.Random(0), []
+    numbers += [rng.choice([1, 10]) ** rng.uniform(-300, 300) for _ in range(40)]
+    for eps in numbers:
+        claim = tiny(loss=["eps_insensitive", {"eps": eps}])
+        claim |= {"lower": -(10**320), "upper": 10**320}
+        contents.append(resigned(claim))
+    wrong, both = disagreements(contents, tmp_path)
+    assert not wrong and both == len(contents), wrong[:3]
 
 
 @pytest.mark.parametrize("form", [F.LpNorm(2.0), F.GroupLasso()], ids=repr)

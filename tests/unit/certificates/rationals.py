@@ -263,7 +263,7 @@ def part_of(stated):
 
 
 def values_of(claim):
-    """The dual and the primal value at a claim's points; kernels by factors or rules."""
+    """The dual and the primal value at a claim's points; no triangles of kernels."""
     y, C, shift = (array_of(claim[key]) for key in ("y", "C", "shift"))
     loss, form = part_of(claim["loss"]), part_of(claim["formulation"])
     n, several = len(y), loss.labels == "classes"

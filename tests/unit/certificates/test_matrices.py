@@ -71,7 +71,7 @@ n = 6
 rng = np.random.default_rng(0)
 COLUMNS = [list(map(float, column)) for column in rng.normal(size=(3, n)) * 2.0]
 R = list(map(float, rng.uniform(1e-6, 3.0, n)))
-DIVISORS = (
+DIVISORS: tuple[list, ...] = (
     [],
     [Fraction(0.3)],
     [R],
