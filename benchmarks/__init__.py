@@ -25,4 +25,6 @@ papers/<key>/studies.py.
     operators     operators derived from a declaration
     digits        OBSCURE on all digits of MNIST, with kernels on the fly
     estimators    how well the estimators predict
+    checkers      the two checkers of certificate files: time, tampering, fuzzing
+    library       the library of solved problems: time to check all of it, solvers on it
 """

@@ -7,7 +7,7 @@ import numpy as np
 
 def read_problem(path):
     """Texts and arrays by key; kernels is a list of matrices."""
-    found = {}
+    found: dict = {}
     with open(path) as file:
         assert file.readline().split() == ["mklopt-problem", "1"]
         for kind, key, *rest in map(str.split, iter(file.readline, "end\n")):

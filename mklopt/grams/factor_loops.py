@@ -212,7 +212,7 @@ def ascend(F, runs, rows, scale, form, alpha, w, squares):
         linear, kink, ridge = form[0, i], form[1, i], form[2, i]
         low, high, a = form[3, i], form[4, i], alpha[i]
         best = _best(linear, kink, ridge, low, high, square, g, a)
-        bounded += best == low or best == high
+        bounded += best in (low, high)
         move = best - a
         if move != 0.0:
             alpha[i] = best

@@ -51,13 +51,13 @@ def _kind(name: str) -> str:
 
 def overview(wanted: Iterable[str]) -> Table:
     """One line for each problem."""
-    words, numbers = ("problem", "loss", "formulation"), ("n", "M", "f*", "gap")
+    words, numbers = ("problem", "loss, formulation"), ("n", "M", "f*", "gap")
     table = plain_table("", words, numbers)
     table.columns[0].no_wrap = True
     for name in wanted:
         known = records().get(name)
         sizes = ("", "", "", "not solved") if known is None else _sizes(known)
-        table.add_row(name, _loss(name), _kind(name), *sizes)
+        table.add_row(name, f"{_loss(name)}, {_kind(name)}", *sizes)
     return table
 
 

@@ -327,8 +327,8 @@ MUTANTS = [
         {
             "svm": [
                 (
-                    "solve(self.problem, K, self.alpha, tol=self.tol, budget=budget)",
-                    "solve(self.problem, K, budget=20, tol=self.tol)",
+                    "_solved(self.problem, K, self.alpha, self.tol, budget)",
+                    "_solved(self.problem, K, None, self.tol, 20)",
                 )
             ]
         },
