@@ -6,6 +6,10 @@ and the kernels that a line search meets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -189,3 +193,158 @@ def line_search_sets(scale: Scale) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+# ---- what section 3 says of φ and of the updates -------------------------------------
+
+
+def lagrangian_step(step: Step, multipliers: bool = True) -> tuple[Array, float]:
+    """α and b after a step of the augmented Lagrangian method on the dual of (P).
+
+    min over ρ, u of f*(−ρ) + bΣρ + γ_b(Σρ)²/2 + Σ α_mᵀK_m(ρ − u_m) + γ_m‖ρ − u_m‖²/2
+    with ‖u_m‖_{K_m} ≤ C; then α_m ← α_m + γ_m(ρ − u_m) and b ← b + γ_bΣρ.
+    multipliers=False leaves α and b out of what is minimized: a penalty method.
+    """
+    import cvxpy as cp
+
+    M, n = step.alpha.shape
+    L = [np.linalg.cholesky(K) for K in step.K]
+    rho, u = cp.Variable(n), [cp.Variable(n) for _ in range(M)]
+    a, b = (step.alpha, step.b) if multipliers else (0 * step.alpha, 0.0)
+    fit = _conjugate(step.loss, rho) + b * cp.sum(rho)
+    fit += 0.5 * step.gamma_b * cp.square(cp.sum(rho))
+    for m, A in enumerate(L):
+        apart = A.T @ (rho - u[m])
+        fit += (A.T @ a[m]) @ apart + 0.5 * step.gamma[m] * cp.sum_squares(apart)
+    ball = [cp.norm(A.T @ v) <= step.C for A, v in zip(L, u, strict=True)]
+    tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-9)
+    cp.Problem(cp.Minimize(fit), ball).solve(solver=cp.CLARABEL, **tight)
+    found = np.asarray(rho.value)
+    v = np.array([np.asarray(part.value) for part in u])
+    after = step.alpha + step.gamma[:, None] * (found - v)
+    return after, step.b + step.gamma_b * float(np.sum(found))
+
+
+def _conjugate(loss: Any, rho: Any) -> Any:
+    """f*(−ρ) of the logistic and the squared loss, as a program."""
+    import cvxpy as cp
+
+    if isinstance(loss, Squared):
+        return cp.sum_squares(rho) / 4 - loss.y @ rho
+    a = cp.multiply(loss.y, rho)
+    return -cp.sum(cp.entr(a)) - cp.sum(cp.entr(1 - a))
+
+
+@study(KEY)
+def lagrangian_steps(scale: Scale) -> pd.DataFrame:
+    """(5) and (6) beside the augmented Lagrangian method on the dual, and beside a
+    penalty method that has no multipliers; in units of ‖α‖."""
+    rows = []
+    for loss in ("logistic", "squared"):
+        for trial in range(scale.of(2, 8, 20)):
+            step = instance(scale.rng("lagrangian", loss, trial), loss)
+            alpha, b = step.after(step.minimum())
+            size = float(np.max(norms(step.K, alpha)))
+            row = {"loss": loss, "trial": trial}
+            for name, kept in (("apart", True), ("penalty", False)):
+                other, shift = lagrangian_step(step, kept)
+                off = float(np.max(norms(step.K, other - alpha))) / size
+                row |= {name: off, f"{name}_bias": abs(shift - b)}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@study(KEY)
+def convexity(scale: Scale) -> pd.DataFrame:
+    """φ(½(ρ + ρ')) − ½φ(ρ) − ½φ(ρ') and ⟨∇φ(ρ) − ∇φ(ρ'), ρ − ρ'⟩, in units of φ; and
+    the former of φ with a hard threshold, which keeps blocks whole or sets them to 0.
+
+    Far: random pairs. Near: about a point where a kernel becomes active.
+    """
+    rows = []
+    for loss in ("logistic", "squared", "hinge"):
+        for trial in range(scale.of(10, 200, 1000)):
+            rng = scale.rng("convex", loss, trial)
+            step = instance(rng, loss)
+            y = step.loss.y
+            one, two = (y * rng.uniform(0.01, 0.99, len(y)) for _ in range(2))
+            pairs = {"far": (one, two)}
+            if np.any(step.active(one) != step.active(two)):
+                edge, d = _edge(step, one, two)
+                pairs["near"] = (edge - d, edge + 3 * d)
+            for where, (a, b) in pairs.items():
+                size = abs(step.phi(a)) + abs(step.phi(b)) + 1
+                slopes = float((step.gradient(a) - step.gradient(b)) @ (a - b))
+                bent = [_bent(f, a, b) / size for f in (step.phi, partial(_hard, step))]
+                rows.append((loss, trial, where, slopes / size, *bent))
+    names = ["loss", "trial", "where", "slopes", "above", "hard"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _bent(f: Callable[[Array], float], a: Array, b: Array) -> float:
+    """How far f at the middle is above the mean of the ends."""
+    return f(0.5 * (a + b)) - 0.5 * (f(a) + f(b))
+
+
+def _edge(step: Step, one: Array, two: Array) -> tuple[Array, Array]:
+    """Where a kernel that is active at one end alone becomes active, and a short way
+    from there into where it is."""
+    m = int(np.argmax(step.active(one) != step.active(two)))
+    if step.active(one)[m]:
+        one, two = two, one
+    short = 1e-3 * (two - one)
+    for _ in range(40):
+        middle = 0.5 * (one + two)
+        one, two = (one, middle) if step.active(middle)[m] else (middle, two)
+    return two, short
+
+
+def _hard(step: Step, rho: Array) -> float:
+    """φ with blocks that are kept whole where they are longer than γC."""
+    v, size = step.v(rho), norms(step.K, step.v(rho))
+    blocks = np.where(size > step.gamma * step.C, size**2 / (2 * step.gamma), 0.0)
+    bias = (step.b + step.gamma_b * float(np.sum(rho))) ** 2 / (2 * step.gamma_b)
+    assert v.shape == step.alpha.shape
+    return float(step.loss.dual(rho)[0]) + float(np.sum(blocks)) + bias
+
+
+@study(KEY)
+def inner_minima(scale: Scale) -> pd.DataFrame:
+    """Where φ is least: the distance of y_iρ_i to the ends of [0, 1] for the logistic
+    loss, and for the hinge with its own conjugate, the box, and no slacks."""
+    rows = []
+    for loss in ("logistic", "hinge"):
+        for trial in range(scale.of(5, 40, 200)):
+            step = instance(scale.rng("inner", trial), loss)
+            smooth = loss == "logistic"
+            a = step.loss.y * step.minimum() if smooth else _boxed(step)
+            nearest = float(np.min(np.minimum(a, 1 - a)))
+            at_end = float(np.mean(np.minimum(a, 1 - a) < 1e-6))
+            rows.append((loss, trial, nearest, at_end))
+    return pd.DataFrame(rows, columns=["loss", "trial", "nearest", "at_end"])
+
+
+def _boxed(step: Step) -> Array:
+    """yρ at the minimum of −Σyρ and the other terms of φ over 0 ≤ yρ ≤ 1."""
+    from scipy.optimize import minimize
+
+    y, n = step.loss.y, len(step.loss.y)
+    plain = Step(step.K, Linear(y), step.C, step.alpha, step.b, step.gamma,
+                 step.gamma_b)  # fmt: skip
+
+    def value(a: Array) -> tuple[float, Array]:
+        return plain.phi(y * a), y * plain.gradient(y * a)
+
+    start, tight = np.full(n, 0.5), {"ftol": 1e-14, "gtol": 1e-10, "maxiter": 5000}
+    found = minimize(value, start, jac=True, bounds=[(0, 1)] * n, options=tight)
+    return np.asarray(found.x)
+
+
+class Linear:
+    """f*(−ρ) = −Σyρ: the hinge inside its box."""
+
+    def __init__(self, y: Array):
+        self.y = y
+
+    def dual(self, rho: Array) -> tuple[float, Array, Array]:
+        return -float(self.y @ rho), -self.y, np.zeros(len(rho))

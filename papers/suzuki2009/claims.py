@@ -13,29 +13,17 @@ from mklopt.claims.items import Finding, Scale, claim, decide
 
 from .algebra_studies import (
     at_the_threshold,
+    convexity,
     derivatives,
+    inner_minima,
+    lagrangian_steps,
     line_search_sets,
     proximal_steps,
 )
 from .rate_studies import contraction, exact_and_linearized, superlinear
-from .studies import (
-    KEY,
-    TOL,
-    dual_values,
-    losses,
-    many_kernels,
-    over_kernels,
-    over_samples,
-    progress,
-    regularizers,
-    touched,
-    uci,
-)
+from .studies import KEY, dual_values, losses, regularizers, touched
 
-HINGE, LOGISTIC = "SpicyMKL, hinge", "SpicyMKL, logistic"
-SIMPLE, HESSIAN = "SimpleMKL", "HessianMKL"
 SAME = 1e-4  # of the size: equal, for points found by an interior-point method
-CLEARLY = 5.0  # times less work: the lower end of what the paper saw
 NOISE = 100.0  # widths of f*'s interval below which an error says nothing
 
 
@@ -99,6 +87,58 @@ def phi_is_twice_differentiable_where_the_conjugate_is(
     )
     good = slope <= 1e-4 if wrong else curvature <= 1e-2
     return decide(good, words, curvature=curvature, slope=slope)
+
+
+@claim(KEY, "Section 3.1, below eq. (7)", wrong="a penalty method, without α and b")
+def updates_are_the_augmented_lagrangian_of_the_dual(
+    scale: Scale, wrong: bool = False
+) -> Finding:
+    """(5) and (6) are the steps of the augmented Lagrangian method on the dual of (P),
+    with α and b as its multipliers.
+    """
+    rows = lagrangian_steps(scale)
+    name = "penalty" if wrong else "apart"
+    apart, bias = rows[name].max(), rows[f"{name}_bias"].max()
+    words = (
+        f"{len(rows)} steps of it, by an interior-point method over ρ and all u_m: "
+        f"coefficients agree to {rows.apart.max():.1e} of their size, biases to "
+        f"{rows.apart_bias.max():.1e}; without multipliers they are "
+        f"{rows.penalty.min():.2g} or more apart"
+    )
+    return decide(max(apart, bias) <= SAME, words, apart=apart, bias=bias)
+
+
+@claim(KEY, "Section 3.2", wrong="a hard threshold in place of the soft one")
+def phi_is_convex(scale: Scale, wrong: bool = False) -> Finding:
+    """φ is convex in ρ, for the logistic, the squared and the hinge loss."""
+    rows = convexity(scale)
+    above, slopes = rows["hard" if wrong else "above"].max(), rows["slopes"].min()
+    near = (rows["where"] == "near").sum()
+    words = (
+        f"on {len(rows)} pairs of points, {near} of them about a point where a kernel "
+        f"becomes active, φ in the middle exceeds the mean of the ends by at most "
+        f"{rows.above.max():.1e} of φ, and slopes are monotone to "
+        f"{min(rows.slopes.min(), 0.0):.1e}; with a hard threshold it exceeds it by up "
+        f"to {rows.hard.max():.1e}"
+    )
+    return decide(above <= 1e-12 and slopes >= -1e-12, words, above=above,
+                  slopes=slopes)  # fmt: skip
+
+
+@claim(KEY, "Section 3.2, after Remark 1", wrong="the hinge with its own conjugate")
+def the_logistic_minimum_is_inside(scale: Scale, wrong: bool = False) -> Finding:
+    """With the logistic loss φ is not least at the boundary of the domain of ℓ*; with
+    the hinge it typically is, which is why that loss needs slacks.
+    """
+    rows = inner_minima(scale).set_index("loss")
+    one, other = rows.loc["logistic"], rows.loc["hinge"]
+    words = (
+        f"at {len(one)} minima yρ of the logistic loss is {one.nearest.min():.2g} or "
+        f"more away from 0 and 1; with the hinge {other.at_end.mean():.0%} of all yρ "
+        f"are 0 or 1, in {(other.at_end > 0).mean():.0%} of {len(other)} steps"
+    )
+    nearest = (other if wrong else one).nearest.min()
+    return decide(nearest > 1e-6, words, nearest=nearest, at_end=other.at_end.mean())
 
 
 @claim(KEY, "Remark 1", wrong="every other active kernel left out")
@@ -273,317 +313,3 @@ def the_projected_rho_gives_a_dual_value(scale: Scale, wrong: bool = False) -> F
     )
     good = above.max() <= 1e-9 and np.isfinite(value).all()
     return decide(good, words, above=above.max(), balls=balls, outside=outside)
-
-
-# ---- the races ---------------------------------------------------------------------
-
-
-def _ratios(rows: pd.DataFrame, slow: str, fast: str, column: str) -> pd.Series:
-    """column of `slow` over that of `fast`, for each problem that both have run."""
-    keys = [k for k in ("set", "seed", "C", "n", "M") if k in rows]
-    table = rows.pivot_table(column, keys, "method")
-    return (table[slow] / table[fast]).dropna()
-
-
-@claim(KEY, "Section 5.1, figure 1 top", wrong="the methods swapped", figure="on_uci")
-def spicy_is_faster_than_simple(scale: Scale, wrong: bool = False) -> Finding:
-    """SpicyMKL needs a fifth of SimpleMKL's time or less (5 to 80 times, in the paper).
-
-    Confirmed if so in passes on nine of ten problems, and twice as fast or more in the
-    median of CPU times (of short runs, which vary); a SimpleMKL that has not reached
-    the gap counts with its budget.
-    """
-    slow, fast = (HINGE, SIMPLE) if wrong else (SIMPLE, HINGE)
-    passes = _ratios(uci(scale), slow, fast, "passes")
-    seconds = _ratios(uci(scale), slow, fast, "seconds")
-    simple = uci(scale).query("method == @SIMPLE")
-    words = (
-        f"on {len(passes)} problems {slow} takes {passes.min():.3g} to "
-        f"{passes.max():.3g} times the passes and {seconds.min():.3g} to "
-        f"{seconds.max():.3g} times the CPU time of {fast}; SimpleMKL ran out of its "
-        f"budget on {(~simple['reached']).sum()} of {len(simple)}"
-    )
-    good = passes.quantile(0.1) >= CLEARLY and seconds.median() >= 2
-    numbers = {"passes": passes.median(), "seconds": seconds.median()}
-    return decide(good, words, **numbers)
-
-
-@claim(
-    KEY, "Sections 5.1 and 5.2", wrong="the methods swapped", figure="against_kernels"
-)
-def spicy_is_faster_than_hessian_with_many_kernels(
-    scale: Scale, wrong: bool = False
-) -> Finding:
-    """With many kernels (here 500 and more) SpicyMKL takes less time than HessianMKL,
-    whose steps need a quadratic program of size M.
-
-    Confirmed if the median ratio of CPU times is above 1.5.
-    """
-    rows = pd.concat([uci(scale), over_kernels(scale)]).query("M >= 500")
-    slow, fast = (HINGE, HESSIAN) if wrong else (HESSIAN, HINGE)
-    seconds = _ratios(rows, slow, fast, "seconds")
-    passes = _ratios(rows, slow, fast, "passes")
-    words = (
-        f"on {len(seconds)} problems {slow} takes {seconds.median():.2g} times the CPU "
-        f"time of {fast} in the median, and {passes.median():.2g} times the passes: "
-        f"the quadratic program is no pass"
-    )
-    good = seconds.median() > 1.5
-    return decide(good, words, seconds=seconds.median(), passes=passes.median())
-
-
-@claim(KEY, "Section 5.2, figure 3", wrong="the methods swapped",
-       figure="against_kernels")  # fmt: skip
-def time_grows_more_mildly_with_the_number_of_kernels(
-    scale: Scale, wrong: bool = False
-) -> Finding:
-    """HessianMKL is the fastest for few kernels, but its time grows rapidly with their
-    number; that of SpicyMKL grows mildly.
-
-    Confirmed if it grows by less than half as much, and HessianMKL leads at first.
-    """
-    rows = over_kernels(scale)
-    few, many = rows["M"].min(), rows["M"].max()
-    times = rows.groupby(["method", "M"])["seconds"].median().unstack()
-    growth = times[many] / times[few]
-    mild, steep = (HESSIAN, HINGE) if wrong else (HINGE, HESSIAN)
-    first = times[few].drop(LOGISTIC).idxmin()
-    words = (
-        f"from {few} to {many} kernels CPU time grows by {growth[HINGE]:.2g} "
-        f"(SpicyMKL, hinge), {growth[LOGISTIC]:.2g} (logistic) and "
-        f"{growth[HESSIAN]:.2g} (HessianMKL); with {few} the fastest is {first}"
-    )
-    good = growth[mild] <= 0.5 * growth[steep] and first == HESSIAN
-    return decide(good, words, spicy=growth[HINGE], hessian=growth[HESSIAN])
-
-
-@claim(KEY, "Section 5.2, figure 3", wrong="the methods swapped",
-       figure="against_kernels")  # fmt: skip
-def tens_of_times_faster_with_6000_kernels(
-    scale: Scale, wrong: bool = False
-) -> Finding:
-    """With 6000 kernels SpicyMKL is tens of times faster than SimpleMKL and HessianMKL.
-
-    Confirmed if both take 10 times its CPU time or more with 6000 kernels; partly if
-    both take twice as much or more with as many as there are here.
-    """
-    rows = over_kernels(scale)
-    most = int(rows["M"].max())
-    rows = rows[rows["M"] == most]
-    found = {}
-    for rival in (SIMPLE, HESSIAN):
-        slow, fast = (HINGE, rival) if wrong else (rival, HINGE)
-        found[rival] = float(_ratios(rows, slow, fast, "seconds").median())
-    least = min(found.values())
-    unfinished = int((~rows["reached"]).sum())
-    words = (
-        f"with {most} kernels the ratio of CPU times is {found[SIMPLE]:.2g} "
-        f"(SimpleMKL) and {found[HESSIAN]:.2g} (HessianMKL) in the median; "
-        f"{unfinished} of {len(rows)} runs were stopped before they had the gap"
-    )
-    enough = "confirmed" if least >= 10 and most >= 6000 else "partly"
-    return Finding(enough if least >= 2 else "refuted", words, {"M": most, **found})
-
-
-@claim(KEY, "Section 1", wrong="a thousandth of the time")
-def three_thousand_kernels_in_ten_seconds(scale: Scale, wrong: bool = False) -> Finding:
-    """A classifier with 3000 kernels is trained in less than 10 seconds."""
-    rows = many_kernels(scale)
-    limit = 0.01 if wrong else 10.0
-    worst = rows["seconds"].max()
-    words = (
-        f"{rows['M'].iloc[0]} kernels, {rows['n'].iloc[0]} samples, kernels computed "
-        f"before: {rows['seconds'].iloc[0]:.2f} s CPU (hinge), "
-        f"{rows['seconds'].iloc[1]:.2f} s (logistic) to a certified gap of {TOL}"
-    )
-    good = rows["reached"].all() and worst < limit
-    return decide(good, words, seconds=worst, passes=rows["passes"].max())
-
-
-@claim(KEY, "Section 5.2, figure 4", wrong="SpicyMKL's exponent doubled",
-       figure="against_samples")  # fmt: skip
-def time_grows_with_the_samples_as_for_others(
-    scale: Scale, wrong: bool = False
-) -> Finding:
-    """With 20 kernels the cost of SpicyMKL grows with the sample size as that of the
-    other methods does.
-
-    Confirmed if exponents of counted work, passes · n², are within 0.75 of each other.
-    """
-    rows = over_samples(scale)
-    few, many = rows["n"].min(), rows["n"].max()
-    rows = rows.assign(work=rows["passes"] * rows["n"] ** 2)
-    found = {}
-    for column in ("work", "seconds"):
-        table = rows.groupby(["method", "n"])[column].median().unstack()
-        found[column] = np.log(table[many] / table[few]) / np.log(many / few)
-    power = found["work"].copy()
-    if wrong:
-        power[HINGE] *= 2
-    off = max(abs(power[HINGE] - power[rival]) for rival in (HESSIAN, SIMPLE))
-    said = "; ".join(
-        f"{m}: {power[m]:.2f} ({found['seconds'][m]:.2f})" for m in power.index
-    )
-    words = f"from {few} to {many} samples, exponents of work (of CPU time): {said}"
-    return decide(off <= 0.75, words, off=off)
-
-
-@claim(KEY, "Section 5.1", wrong="as C decreases", figure="on_uci")
-def stronger_regularization_is_faster(scale: Scale, wrong: bool = False) -> Finding:
-    """SpicyMKL becomes faster as C increases, in all data sets, because fewer kernels
-    are active on the way.
-
-    Confirmed if passes and the largest number of active kernels fall with C each time.
-    """
-    rows = uci(scale)
-    rows = rows[rows["method"].isin([HINGE, LOGISTIC])]
-    keys = ["set", "method", "C"]
-    table = rows.groupby(keys)[["passes", "most"]].mean().unstack("C")
-    sign = -1 if wrong else 1
-    fall = [sign * np.diff(table[c].to_numpy(), axis=1) < 0 for c in ("passes", "most")]
-    ratio = table["passes"][0.005] / table["passes"][0.5]
-    peak = table["most"][0.005] / table["most"][0.5]
-    words = (
-        f"from C = 0.005 to 0.5 passes fall by {ratio.min():.2g} to {ratio.max():.2g} "
-        f"and the largest number of active kernels by {peak.min():.2g} to "
-        f"{peak.max():.2g}, over {len(table)} pairs of set and loss; both fall in "
-        f"{np.mean(np.concatenate(fall)):.0%} of all steps of C"
-    )
-    share = float(np.mean(np.concatenate(fall)))
-    verdict = "confirmed" if share == 1 else "partly" if share >= 0.8 else "refuted"
-    return Finding(verdict, words, {"share": share, "passes": ratio.median()})
-
-
-@claim(KEY, "Section 1", wrong="dense in place of sparse", figure="along_the_run")
-def iterates_are_sparse_all_along(scale: Scale, wrong: bool = False) -> Finding:
-    """Soft thresholding keeps the coefficients sparse at each iteration, which is what
-    makes the method cheap.
-
-    The largest share of kernels in use at any iteration; confirmed if it stays below a
-    half for all C, partly if for one.
-    """
-    rows = uci(scale)
-    rows = rows[rows["method"].isin([HINGE, LOGISTIC])]
-    share = (rows["most"] / rows["M"]).groupby(rows["C"]).max()
-    good = (share > 0.5) if wrong else (share <= 0.5)
-    said = ", ".join(f"{s:.0%} at C = {C:g}" for C, s in share.items())
-    words = f"at its peak a run uses up to {said} of all kernels"
-    mixed = "refuted" if wrong else "partly"
-    verdict = "confirmed" if good.all() else mixed if good.any() else "refuted"
-    return Finding(verdict, words, {f"C={C:g}": s for C, s in share.items()})
-
-
-@claim(KEY, "Section 5.1", wrong="the losses swapped", figure="on_uci")
-def the_logistic_loss_is_easier_than_the_hinge(
-    scale: Scale, wrong: bool = False
-) -> Finding:
-    """With the logistic loss SpicyMKL is faster than with the hinge: Newton's method
-    needs fewer steps on a strictly convex conjugate.
-
-    Confirmed if it takes fewer steps on nine of ten problems, and fewer passes in the
-    median.
-    """
-    slow, fast = (LOGISTIC, HINGE) if wrong else (HINGE, LOGISTIC)
-    steps = _ratios(uci(scale), slow, fast, "steps")
-    seconds = _ratios(uci(scale), slow, fast, "seconds")
-    words = (
-        f"on {len(steps)} problems {slow} takes {steps.median():.2g} times the Newton "
-        f"steps of {fast} in the median ({steps.min():.2g} to {steps.max():.2g}) and "
-        f"{seconds.median():.2g} times the CPU time"
-    )
-    passes = _ratios(uci(scale), slow, fast, "passes").median()
-    good = (steps > 1).mean() >= 0.9 and passes > 1
-    return decide(good, words, steps=steps.median(), passes=passes)
-
-
-@claim(
-    KEY, "Section 5.1, figure 1 middle", wrong="they differ by more", figure="on_uci"
-)
-def accuracies_are_nearly_identical(scale: Scale, wrong: bool = False) -> Finding:
-    """All methods predict equally well, and the logistic loss as well as the hinge.
-
-    Confirmed if mean accuracies of two methods are 2 points apart or less on average.
-    """
-    rows = uci(scale)
-    rows = rows[rows["reached"]]
-    off = {}
-    for method in (LOGISTIC, HESSIAN, SIMPLE):
-        table = rows.pivot_table("accuracy", ["set", "C", "seed"], "method")
-        if method in table:
-            pair = table[[HINGE, method]].dropna()
-            pair = pair.groupby(["set", "C"]).mean()
-            off[method] = float((pair[method] - pair[HINGE]).abs().mean())
-    said = ", ".join(f"{100 * gap:.1f} points ({m})" for m, gap in off.items())
-    words = f"mean distances from SpicyMKL with the hinge: {said}, over sets and C"
-    good = (max(off.values()) > 0.02) if wrong else (max(off.values()) <= 0.02)
-    return decide(good, words, **{m.split(",")[0]: gap for m, gap in off.items()})
-
-
-@claim(KEY, "Section 5.1, figure 1 bottom", wrong="the losses swapped", figure="on_uci")
-def the_logistic_loss_is_sparser_when_c_is_large(
-    scale: Scale, wrong: bool = False
-) -> Finding:
-    """When C is large the logistic loss selects fewer kernels than the hinge."""
-    rows = uci(scale).query("C == 0.5")
-    used = rows.groupby(["set", "method"])["used"].mean().unstack()
-    few, many = (HINGE, LOGISTIC) if wrong else (LOGISTIC, HINGE)
-    share = (used[few] < used[many]).mean()
-    words = (
-        f"at C = 0.5 the logistic loss uses {used[LOGISTIC].mean():.1f} kernels on "
-        f"average, the hinge {used[HINGE].mean():.1f}; fewer on "
-        f"{(used[LOGISTIC] < used[HINGE]).sum()} of {len(used)} sets"
-    )
-    good = share > 0.75
-    return decide(good, words, logistic=used[LOGISTIC].mean(), hinge=used[HINGE].mean())
-
-
-@claim(KEY, "Section 5.1, figure 1 bottom", wrong="twice as many kernels",
-       figure="on_uci")  # fmt: skip
-def as_many_kernels_are_selected_as_by_others(
-    scale: Scale, wrong: bool = False
-) -> Finding:
-    """For the hinge SpicyMKL selects almost as many kernels as the methods that
-    minimize the squared form.
-
-    Kernels with more than 1e-3 of the largest norm, in runs that reached the gap;
-    confirmed if the median ratio is within a quarter of 1, partly if within a half.
-    """
-    rows = uci(scale)
-    rows = rows[rows["reached"]]
-    ratios = [_ratios(rows, HINGE, HESSIAN, "used")]
-    if SIMPLE in set(rows["method"]):
-        ratios.append(_ratios(rows, HINGE, SIMPLE, "used"))
-    ratio = pd.concat(ratios)
-    middle = ratio.median() / (2.0 if wrong else 1.0)
-    words = (
-        f"in {len(ratio)} pairs of runs the ratio of kernels in use is "
-        f"{ratio.median():.2f} in the median, {ratio.quantile(0.1):.2f} to "
-        f"{ratio.quantile(0.9):.2f} in eight of ten"
-    )
-    away = float(np.exp(abs(np.log(middle))))
-    verdict = "confirmed" if away <= 1.25 else "partly" if away <= 1.5 else "refuted"
-    return Finding(verdict, words, {"ratio": ratio.median()})
-
-
-@claim(KEY, "Figure 2", wrong="the methods swapped", figure="along_the_run")
-def gap_and_kernels_fall_rapidly(scale: Scale, wrong: bool = False) -> Finding:
-    """SpicyMKL's gap drops rapidly, and with it the number of kernels in use, while
-    SimpleMKL still has most kernels at the same cost.
-
-    Confirmed if, when SpicyMKL has the gap 0.01, its kernels are a fifth of its peak or
-    less, and SimpleMKL after as many passes has a gap and a count five times as large.
-    """
-    rows = progress(scale)
-    ours, theirs = (rows[rows["method"] == m] for m in (HINGE, SIMPLE))
-    end = ours[ours["gap"] <= TOL].iloc[0]
-    meanwhile = theirs[theirs["passes"] <= end["passes"]].iloc[-1]
-    peak = int(ours["active"].max())
-    words = (
-        f"after {end['passes']:.1f} passes SpicyMKL has a gap of {end['gap']:.1e} and "
-        f"{end['active']:.0f} kernels of {peak} at its peak, SimpleMKL a gap of "
-        f"{meanwhile['gap']:.2g} and {meanwhile['active']:.0f} of {rows['M'].iloc[0]}"
-    )
-    a, b = (meanwhile, end) if wrong else (end, meanwhile)
-    good = CLEARLY * a["gap"] <= b["gap"] and CLEARLY * a["active"] <= b["active"]
-    good = good and CLEARLY * a["active"] <= peak
-    return decide(good, words, gap=meanwhile["gap"], kernels=meanwhile["active"])
