@@ -5,16 +5,15 @@ C = 1/(λN) throughout, and values are canonical, C Σ ℓ + ½‖w‖²: the pa
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mklopt import Problem, one_vs_rest, reference, solve
+from mklopt import Problem, reference, solve
 from mklopt.claims.items import Scale, study
-from mklopt.formulations import BlockL1, BlockNorm, LpNorm
+from mklopt.formulations import BlockL1, BlockNorm
 from mklopt.formulations.norms import norm
 from mklopt.judge.rates import start_value
 from mklopt.reference.contract_problems import load
@@ -24,7 +23,6 @@ from mklopt.solvers.steps.epochs import SIZE, UPDATES, Descent
 
 from . import settings, stand_ins
 from .settings import descent, means, steepest
-from .stand_ins import Task
 
 Array = np.ndarray
 KEY = "orabona2012"
@@ -237,100 +235,29 @@ def synthetic_weights(scale: Scale) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["machine", "kernel", "share"])
 
 
-# ---- figures 2 and 3 -------------------------------------------------------------
-
-BATCH = {"MC-MKL (SILP)": "silp", "batch (analytic)": "analytic"}
-WORK = ["epochs", "passes", "seconds", "objective", "error"]
+def _starts_parts(scale: Scale) -> list[dict[str, float]]:
+    return [{"p": p, "C": C} for p, C in ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0))]
 
 
-def _watched(task: Task, problem: Problem, solver: str, **limits: Any) -> list[tuple]:
-    """Work, best objective and test error at each iterate of a batch solver."""
-    rows: list[tuple] = []
-
-    def look(certificate: Any, trace: Any) -> None:
-        work = [trace.last(name) for name in ("iteration", "passes", "seconds")]
-        error = task.error(certificate.expansion)
-        rows.append((*work, float(np.min(trace.primal)), error))
-
-    solve(problem, solver, callback=look, **limits)
-    return rows
-
-
-def online_batch(
-    task: Task, problem: Problem, epochs: list[int], seed: int, pegasos: bool = False
-) -> Iterator[tuple]:
-    """Work, objective and test error of the last w, after so many epochs in all.
-
-    OBSCURE: 25 epochs for stage 1, at most a quarter, if it does not end by itself. The
-    clock stands still while the objective and test errors are computed.
-    """
-    run = descent(problem, seed)
-    passes, seconds, R = problem.grams.passes, 0.0, np.inf
-    eta = 0.0 if pegasos else problem.grams.M ** (-2 / run.q)
-    for epoch in epochs:
-        while run.epochs < epoch:
-            if eta and (run.separated or run.epochs >= min(25, epochs[-1] / 4)):
-                eta, R = 0.0, printed_radius(run)
-                run.begin()
-            begun = time.perf_counter()
-            run.epoch(eta=eta, R=R)
-            seconds += time.perf_counter() - begun
-        work = (epoch, problem.grams.passes - passes, seconds)
-        yield *work, run.objective, task.error_of(run)
-
-
-@study(KEY)
-def race(scale: Scale) -> pd.DataFrame:
-    """OBSCURE, Pegasos and batch solvers on one problem: objective and test error."""
-    rows, seeds = [], scale.of(3, 5, 10)
-    epochs = geometric(scale.of(100, 400, 1000), 14)
-    sizes = {"views": scale.of(100, 500, 1000), "pen": scale.of(0, 800, 3000)}
-    some = ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0))
-    for place, n in sizes.items():
-        for p, C in some if n else ():
-            task = getattr(stand_ins, place)(scale, n, scale.seed)
-            problem = task.problem(p, C)
-            found = []
-            for name, pegasos in (("OBSCURE", False), ("Pegasos-MKL", True)):
-                for seed in range(seeds):
-                    runs = online_batch(task, problem, epochs, seed, pegasos)
-                    found += [(name, seed, *row) for row in runs]
-            for name, solver in BATCH.items():
-                limits = {"tol": 1e-4, "max_iter": 300}
-                shown = _watched(task, problem, solver, **limits)
-                found += [(name, 0, *row) for row in shown]
-            best = solve(problem, tol=1e-6).certificate
-            about = (task.name, p, C)
-            rows += [(*about, *row, best.lower, best.upper) for row in found]
-    names = ["data", "p", "C", "method", "seed", *WORK, "lower", "upper"]
-    return pd.DataFrame(rows, columns=names)
-
-
-@study(KEY)
-def starts(scale: Scale) -> pd.DataFrame:
+@study(KEY, parts=_starts_parts)
+def starts(scale: Scale, p: float, C: float) -> list[dict[str, Any]]:
     """Stage 2 from the end of stage 1 and from w = 0, in balls of several R."""
-    task, rows = stand_ins.views(scale, scale.of(100, 400, 1000), scale.seed), []
-    epochs = geometric(scale.of(40, 100, 400), 10)
-    for p, C in ((1.05, 100.0), (1.25, 100.0), (1.25, 1.0)):
-        problem = task.problem(p, C)
-        best = solve(problem, tol=1e-6).certificate
-        for seed in range(scale.of(5, 10, 20)):
-            warm = descent(problem, seed)
-            first_stage(warm, scale.of(10, 25, 100))
-            R = printed_radius(warm)
-            cases = [("stage 1", warm, "of stage 1", R)]
-            for ball, r in (
-                ("of stage 1", R),
-                ("‖w*‖", norm(best.norms, p)),
-                ("∞", np.inf),
-            ):
-                cases.append(("0", descent(problem, seed), ball, r))
-            for start, run, ball, r in cases:
-                for epoch, value in _later(run, r, epochs):
-                    at = (p, C, seed, start, ball, epoch, value)
-                    rows.append((*at, best.lower, best.upper))
-    names = ["p", "C", "seed", "start", "ball", "epoch", "objective"]
-    return pd.DataFrame(rows, columns=[*names, "lower", "upper"])
+    task, rows = stand_ins.views(scale, scale.of(100, 300, 1000), scale.seed), []
+    problem = task.problem(p, C)
+    best = solve(problem, tol=1e-6).certificate
+    warm = descent(problem, scale.seed)
+    first_stage(warm, scale.of(10, 25, 100))
+    R = printed_radius(warm)
+    cases = [("stage 1", warm, "of stage 1", R)]
+    balls = {"of stage 1": R, "‖w*‖": norm(best.norms, p), "∞": np.inf}
+    for ball, r in balls.items():
+        cases.append(("0", descent(problem, scale.seed), ball, r))
+    about = {"p": p, "C": C, "lower": best.lower, "upper": best.upper}
+    for start, run, ball, r in cases:
+        for epoch, value in _later(run, r, geometric(scale.of(40, 100, 400), 10)):
+            row = {"start": start, "ball": ball, "epoch": epoch, "objective": value}
+            rows.append({**about, **row})
+    return rows
 
 
 def _later(run: Descent, R: float, epochs: list[int]) -> Iterator[tuple[int, float]]:
@@ -341,194 +268,6 @@ def _later(run: Descent, R: float, epochs: list[int]) -> Iterator[tuple[int, flo
         while run.stage < epoch:
             run.epoch(R=R)
         yield epoch, run.objective
-
-
-def _apart(
-    task: Task, form: Any, C: float, solver: str = "silp", tol: float = 1e-3
-) -> tuple[float, float, float]:
-    """One against the rest, with a bias: passes, seconds and test error."""
-    problem = task.problem(2.0, C).with_(formulation=form, bias=True)
-    before, begun = task.grams.passes, time.perf_counter()
-    found = one_vs_rest(problem, solver, tol=tol, max_iter=300)
-    took, passes = time.perf_counter() - begun, task.grams.passes - before
-    return passes, took, task.missed(found.predict(task.cross))
-
-
-@study(KEY)
-def exponents_of_both(scale: Scale) -> pd.DataFrame:
-    """OBSCURE for several p, and one-against-the-rest machines with p/(2 − p)."""
-    task = stand_ins.pen(scale, scale.of(100, 600, 3000), scale.seed)
-    rows, C = [], 100.0
-    epochs = geometric(scale.of(20, 100, 400), 12)
-    for p in scale.of((1.05, 1.5), (1.05, 1.25, 1.75), (1.05, 1.1, 1.25, 1.5, 1.75)):
-        for row in online_batch(task, task.problem(p, C), epochs, scale.seed):
-            rows.append(("OBSCURE", p, *row[1:3], row[4]))
-        for tol in (0.3, 0.1, 1e-2, 1e-3):
-            found = _apart(task, LpNorm(p / (2 - p)), C, "analytic", tol)
-            rows.append(("p-norm MKL, one against the rest", p, *found))
-    rows.append(("SILP, one against the rest", 1.0, *_apart(task, BlockL1(), C)))
-    problem = task.problem(1.05, C)
-    for row in _watched(task, problem, "silp", tol=1e-3, max_iter=300):
-        rows.append(("MC-MKL (SILP)", 1.05, *row[1:3], row[4]))
-    names = ["method", "p", "passes", "seconds", "error"]
-    return pd.DataFrame(rows, columns=names)
-
-
-# ---- figures 4 and 5 -------------------------------------------------------------
-
-
-def two_stages(
-    task: Task, p: float, C: float, epochs: list[int], seed: int
-) -> Iterator[dict]:
-    """Stage 1 until it separates the samples, then stage 2: what each shows.
-
-    The end of stage 1 is called "online".
-    """
-    run, seconds = descent(task.problem(p, C), seed), 0.0
-    for epoch in [*geometric(MOST // 2, 9), MOST]:
-        begun = time.perf_counter()
-        over = first_stage(run, epoch) < epoch or epoch == MOST or run.separated
-        seconds += time.perf_counter() - begun
-        about = {"p": p, "seed": seed, "F": task.grams.M, "online_epochs": run.epochs}
-        about |= {"updates": run.tally[UPDATES], "separated": run.separated}
-        yield about | _shown(task, run, "online" if over else "stage 1", seconds)
-        if over:
-            break
-    R = printed_radius(run)
-    run.begin()
-    for epoch in epochs:
-        begun = time.perf_counter()
-        while run.stage < epoch:
-            run.epoch(R=R)
-        seconds += time.perf_counter() - begun
-        yield about | _shown(task, run, "stage 2", seconds)
-
-
-def _shown(task: Task, run: Descent, stage: str, seconds: float) -> dict:
-    u = run.omega * np.sqrt(np.maximum(run.quad, 0.0))
-    used = float(np.sum(u) ** 2 / np.sum(u**2))  # F when all are equal, 1 for one
-    found = {"stage": stage, "epochs": run.epochs, "error": task.error_of(run)}
-    return {**found, "used": used, "objective": run.objective, "seconds": seconds}
-
-
-@study(KEY)
-def exponents(scale: Scale) -> pd.DataFrame:
-    """Test error, kernels in use and epochs of both stages for the paper's p."""
-    rows: list[dict] = []
-    ps = scale.of((1.05, 1.25, 2.0), PS, PS)
-    epochs = geometric(scale.of(16, 64, 512), 7)
-    sizes = {"views": scale.of(100, 300, 1000), "many": scale.of(150, 390, 1000)}
-    for kernels, n in sizes.items():
-        for seed in range(scale.of(8, 5, 8)):
-            task = getattr(stand_ins, kernels)(scale, n, seed=seed)
-            about = {"kernels": kernels, "data": task.name}
-            for p in ps:
-                found = two_stages(task, p, 100.0, epochs, seed)
-                rows += [{**about, **row} for row in found]
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def kernels_added(scale: Scale) -> pd.DataFrame:
-    """The first F of 39 kernels in random orders: both stages."""
-    rows: list[dict] = []
-    whole = stand_ins.many(scale, scale.of(100, 390, 800), seed=scale.seed)
-    epochs = geometric(scale.of(8, 64, 256), 8)
-    for seed in range(scale.of(3, 8, 12)):
-        order = scale.rng("order", seed).permutation(whole.grams.M)
-        for F in scale.of((2, 8, 39), (1, 2, 4, 8, 16, 39), (1, 2, 4, 8, 16, 39)):
-            rows += two_stages(whole.subset(order[:F]), 1.01, 100.0, epochs, seed)
-    return pd.DataFrame(rows)
-
-
-# ---- figures 6 and 7 -------------------------------------------------------------
-
-GAP = 1e-2  # of the batch solvers in figure 6
-
-
-@study(KEY)
-def methods(scale: Scale) -> pd.DataFrame:
-    """All methods on many classes and kernels: test error, passes and time."""
-    rows, C = [], 100.0
-    classes = scale.of(10, 26, 26)
-    for each in scale.of((10,), (4, 8, 12), (5, 10, 15, 20, 25, 30)):
-        for seed in range(scale.of(2, 4, 5)):
-            F = scale.of(12, 39, 39)
-            task = stand_ins.many(scale, classes * each, F, seed=seed)
-            for name, *numbers in _methods(task, C, scale.of(20, 60, 200), seed):
-                rows.append((name, each, seed, *numbers))
-    names = ["method", "each", "seed", "passes", "seconds", "error"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def _methods(task: Task, C: float, epochs: int, seed: int) -> Iterator[tuple]:
-    """The paper's methods, OBSCURE with p = 1.01."""
-    p, passes = 1.01, task.grams.passes
-    problem = task.problem(p, C)
-    run, begun = descent(problem, seed), time.perf_counter()
-    first_stage(run, MOST)
-    yield "OBSCURE online", *_work(task, run, passes, begun)
-    R = printed_radius(run)
-    run.begin()
-    for _ in range(epochs):
-        run.epoch(R=R)
-    yield "OBSCURE", *_work(task, run, passes, begun)
-    passes, begun = task.grams.passes, time.perf_counter()
-    joint = solve(problem, "analytic", tol=GAP, max_iter=200)
-    yield "multi-class, batch", *_work(task, joint, passes, begun)
-    lp, rest = LpNorm(p / (2 - p)), "one against the rest"
-    yield f"p-norm, {rest}", *_apart(task, lp, C, "analytic", GAP)
-    yield f"SILP, {rest}", *_apart(task, BlockL1(), C, tol=GAP)
-    yield f"sum of kernels, {rest}", *_apart(task, BlockNorm(2.0), C, "analytic", GAP)
-
-
-def _work(task: Task, found: Any, passes: float, begun: float) -> tuple:
-    """Passes, seconds and test error of a run or a result that has just ended."""
-    took, passes = time.perf_counter() - begun, task.grams.passes - passes
-    if isinstance(found, Descent):
-        return passes, took, task.error_of(found)
-    return passes, took, task.error(found.certificate.expansion)
-
-
-@study(KEY)
-def samples(scale: Scale) -> pd.DataFrame:
-    """Images: test error along OBSCURE for several n; SVMs on the sum and on single
-    kernels."""
-    rows: list[dict] = []
-    for n in scale.of((100, 200), (200, 400, 800), (500, 1000, 2000)):
-        task = stand_ins.images(scale, n, scale.seed)
-        for row in two_stages(
-            task, 1.25, 100.0, geometric(scale.of(16, 64, 500), 8), scale.seed
-        ):
-            rows.append({"n": n, "method": "OBSCURE", **row})
-        rows.append({"n": n, "method": "sum of kernels", "error": _machine(task)})
-        alone = [_machine(task.subset([m])) for m in range(task.grams.M)]
-        rows.append({"n": n, "method": "best kernel", "error": min(alone)})
-    return pd.DataFrame(rows)
-
-
-def _machine(task: Task) -> float:
-    """Test error of the multi-class SVM on the sum of the kernels."""
-    found = solve(task.problem(2.0, 100.0), tol=1e-3, max_iter=200)
-    return task.error(found.certificate.expansion)
-
-
-@study(KEY)
-def steps(scale: Scale) -> pd.DataFrame:
-    """λ fixed, N growing: what is left of the objective after the same steps, in the
-    paper's units, where f(0) = 1."""
-    sizes = scale.of((150, 300, 600), (200, 400, 800), (500, 1000, 2000))
-    rows, lam = [], 0.01
-    for n in sizes:
-        problem = stand_ins.images(scale, n, scale.seed).problem(1.25, 1 / (lam * n))
-        best = solve(problem, tol=1e-4, max_iter=300).certificate
-        epochs = [max(sizes) * k // n for k in (1, 2, 4, 8)]
-        values = means(problem, epochs, scale.of(4, 8, 10))
-        for (seed, place), value in np.ndenumerate(values):
-            at = (n, seed, n * epochs[place], lam * value)
-            rows.append((*at, lam * best.lower, lam * best.upper))
-    names = ["n", "seed", "T", "value", "lower", "upper"]
-    return pd.DataFrame(rows, columns=names)
 
 
 @study(KEY)

@@ -14,7 +14,8 @@ from mklopt.formulations import BlockL1, GroupLasso
 
 papers.load("suzuki2009")
 F = import_module("papers.suzuki2009.formulas")
-instance = import_module("papers.suzuki2009.algebra_studies").instance
+algebra = import_module("papers.suzuki2009.algebra_studies")
+instance, conic_step = algebra.instance, algebra.conic_step
 
 
 def step(loss: str = "squared", seed: int = 0, **sizes: int):
@@ -175,3 +176,14 @@ def test_centring_last_leaves_the_balls():
     assert F.norms(K, F.projected(K, rho, 1.0))[0] == pytest.approx(1.5)
     right = F.projected(K, rho, 1.0, centred_first=True)
     assert F.norms(K, right)[0] <= 1 + 1e-12 and abs(np.sum(right)) < 1e-12
+
+
+def test_the_bias_moves_by_the_penalty_of_its_step():
+    """Table 1 and the end of appendix A have γ_b where eq. (6) has γ_b of step t."""
+    first = step()
+    second = first.moved(*first.after(first.minimum()), growth=3.0)
+    rho = second.minimum()
+    _, right, _ = conic_step(second)
+    ours = abs(second.after(rho)[1] - right)
+    printed = second.b + first.gamma_b * float(np.sum(rho))
+    assert ours <= 1e-4 and abs(printed - right) > 100 * ours
