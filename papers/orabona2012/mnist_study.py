@@ -29,9 +29,13 @@ C, STAGE_1 = 1.0, 5  # the latter: epochs of stage 1 at most
 
 
 @lru_cache(maxsize=2)
-def digits(part: str) -> tuple[Array, Array]:
-    """Images with grey values from 0.1 to 1.1, and their classes."""
-    found = data.load("mnist", **({"part": part} if part == "test" else {}))
+def digits(part: str, mode: str) -> tuple[Array, Array]:
+    """Images with grey values from 0.1 to 1.1, and their classes; at tiny of 5000."""
+    if mode == "tiny":
+        train, test = data.load("mnist5k").split(4000, seed=0)
+        found = test if part == "test" else train
+    else:
+        found = data.load("mnist", **({"part": part} if part == "test" else {}))
     return found.X / 255 + 0.1, found.y
 
 
@@ -59,7 +63,8 @@ def all_digits(scale: Scale, n: int) -> list[Row]:
 
 def one_run(n: int, epochs: list[int], scale: Scale) -> list[Row]:
     """After stage 1, and after so many epochs of both stages."""
-    (X, y), (X_test, y_test) = digits("train"), digits("test")
+    X, y = digits("train", scale.mode)
+    X_test, y_test = digits("test", scale.mode)
     tests = scale.of(500, 10_000, 10_000)
     chosen = np.random.default_rng(scale.seed).permutation(len(y))[:n]
     three = kernels.linear() + kernels.polynomials([3]) + kernels.gaussians("mean")
