@@ -245,7 +245,7 @@ def lagrangian_steps(scale: Scale) -> pd.DataFrame:
             step = instance(scale.rng("lagrangian", loss, trial), loss)
             alpha, b = step.after(step.minimum())
             size = float(np.max(norms(step.K, alpha)))
-            row = {"loss": loss, "trial": trial}
+            row: dict[str, Any] = {"loss": loss, "trial": trial}
             for name, kept in (("apart", True), ("penalty", False)):
                 other, shift = lagrangian_step(step, kept)
                 off = float(np.max(norms(step.K, other - alpha))) / size
