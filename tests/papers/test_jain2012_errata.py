@@ -5,34 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import data
 from mklopt.gmkl.families import Product
 from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
 from mklopt.gmkl.regularizers import SquaredNorm
 from mklopt.reference.envelope import envelope_value
-from mklopt.solvers.steps.spectral_descent import spectral_length
-
-RNG = np.random.default_rng(0)
-
-
-# ---- section 4: the spectral step, which an earlier list called a slip ---------------
-
-
-def test_slopes_at_the_current_point_give_the_printed_step():
-    """m(d) = W_{n−1} + ⟨g_{n−1}, d − d_{n−1}⟩ + ‖d − d_{n−1}‖²/2λ, along s at d_n.
-
-    Its slope ⟨g_{n−1}, s⟩ + ⟨s, s⟩/λ is ⟨g_n, s⟩ for λ = ⟨s, s⟩/⟨s, y⟩ only.
-    """
-    before, now = RNG.uniform(size=(2, 5))
-    H = RNG.normal(size=(5, 5))
-    g_before, g_now = H @ H.T @ before, H @ H.T @ now
-    s, y = now - before, g_now - g_before
-    printed = spectral_length(s, y, np.ones(5), 1.0)
-    for factor in (0.1, 1.0, 10.0):
-        slope = float(s @ (g_before + s / (factor * printed)))
-        same = abs(slope - s @ g_now) <= 1e-9 * abs(s @ g_now)
-        assert same == (factor == 1.0)
-
 
 # ---- section 1: derivatives that exist are not enough --------------------------------
 
@@ -102,16 +78,3 @@ def test_not_every_distance_makes_a_kernel():
     for d in (0.01, 0.1, 3.0):
         K = Product([squares]).combine(np.array([d]))
         assert np.linalg.eigvalsh(K)[0] > -1e-12
-
-
-# ---- table 1 -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name, printed, kernels", [("liver", 6, 91), ("pima", 8, 117),
-                                                    ("sonar", 60, 793)])  # fmt: skip
-def test_the_other_sets_have_what_is_printed(name, printed, kernels):
-    try:
-        found = data.load(name)
-    except data.DataNotFound as missing:
-        pytest.skip(str(missing.args[0]))
-    assert found.X.shape[1] == printed and kernels == 13 * (printed + 1)
