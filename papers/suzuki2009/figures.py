@@ -133,14 +133,14 @@ def _scaling(rows: pd.DataFrame, x: str, label: str) -> Any:
     KEY,
     "Figure 3",
     sizes={
-        "quick": "100 samples and at most 600 kernels.",
+        "quick": "100 samples and at most 450 kernels.",
         "full": "200 samples, one split.",
     },
 )
 def against_kernels(scale: Scale) -> Any:
     """CPU time against the number of kernels: Gaussians of random widths on random
     subsets of features of the IDA sets ringnorm and splice, the three values of C of
-    section 5.1 (the paper names none here), to the gap 0.01. Hollow: stopped after 50
+    section 5.1 (the paper names none here), to the gap 0.01. Hollow: stopped after 20
     times the time of SpicyMKL with the hinge, or 1 s.
     """
     seeds = range(scale.of(1, 3, 1))
