@@ -141,7 +141,7 @@ def test_a_measured_claim_runs_once_it_is_registered(toy, tmp_path, monkeypatch)
     assert found["verdict"] == "confirmed" and found["controls"] == ["refuted"]
     assert found["registration"] == registry.registrations(toy)[0]["registration"]
     assert found["seeds"] == [0, 1, 2] and len(found["numbers"][""]) == 3
-    assert "| **confirmed** | quick, 3 seeds" in page.read_text("utf-8")
+    assert "| **confirmed** | Quick, 3 seeds" in page.read_text("utf-8")
     rows = (results / "data" / "squares.csv").read_text().splitlines()
     assert rows[0].startswith("seed,") and len(rows) == 1 + 3 * 10
     with pytest.raises(ValueError, match="give --out, too"):
