@@ -166,7 +166,7 @@ def _page(paper: Paper, entries: Entries, known: By, results: Path) -> str:
     if covered.statements:
         parts.append(_statements(covered, verdicts))
     parts.append(f"## Claims\n\n{_counts(entries)}\n\n{markdown(_ledger(entries))}\n")
-    if changed := _changes(paper, results):
+    if changed := _changes(paper):
         parts.append(changed)
     parts += _shown("Figures", paper.figures, known, _figure)
     parts += _shown("Tables", paper.sheets, known, lambda i: _sheet(i, results))
@@ -232,7 +232,7 @@ def _ledger(entries: Entries) -> Any:
     return table
 
 
-def _changes(paper: Paper, results: Path) -> str:
+def _changes(paper: Paper) -> str:
     """Rules that were changed after a result, and claims that were taken back."""
     lines = registry.registrations(paper.key)
     again = [line for line in lines if line.get("before")]
@@ -242,15 +242,14 @@ def _changes(paper: Paper, results: Path) -> str:
         for line in again
         if line.get("seen")
     ]
-    seen = registry.published(paper.key)
+    verdicts = registry.published(paper.key)
     gone = {line["claim"] for line in lines} - paper.claims.keys()
     said += [
-        f"* `{name}` was registered and taken back ({seen.get(name, 'not run')})"
+        f"* `{name}` was registered and taken back ({verdicts.get(name, 'not run')})"
         for name in sorted(gone)
     ]
-    early = sum(not line.get("seen") for line in again)
-    if early:
-        said.append(f"* {early} times a rule was changed before any result was known")
+    if early := sum(not line.get("seen") for line in again):
+        said.append(f"* before any result was known: {early} changes of rules")
     return "## Rules that changed\n\n" + "\n".join(said) + "\n" if said else ""
 
 
