@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from .bounds import INTERVALS, Bound, interval, together
-from .items import NOT_REPRODUCED, Claim, Scale, _register
+from .items import NOT_REPRODUCED, Claim, Scale, enlist
 from .source import Source, body
 
 LEAST_SEEDS = 3
@@ -234,7 +234,7 @@ def empirical(
     how |= {"whole": whole, "stand_in": stand_in}
 
     def declared(run: Callable[[Scale], Any]) -> Empirical:
-        return _register(Empirical(run, paper, place, None, figure, **how))
+        return enlist(Empirical(run, paper, place, None, figure, **how))
 
     return declared
 
