@@ -408,7 +408,8 @@ class Paper:
 _ITEMS: dict[tuple[str, str], Item] = {}
 
 
-def _register(item: Kind) -> Kind:
+def enlist(item: Kind) -> Kind:
+    """Keep an item under its paper and its name; returns it."""
     where = (item.paper, item.name)
     known = _ITEMS.get(where)
     if known and inspect.getfile(known.run) != inspect.getfile(item.run):
@@ -446,7 +447,7 @@ def study(
         with parts a dict or a list of dicts. Its docstring says what is measured. The
         table is computed once for a scale.
     """
-    return lambda run: _register(Study(run, paper, parts=parts, timed=timed))
+    return lambda run: enlist(Study(run, paper, parts=parts, timed=timed))
 
 
 def claim(
@@ -472,7 +473,7 @@ def claim(
         A decorator for a function check(scale, wrong=False) that returns a `Finding`.
         Its docstring is the statement, in our words.
     """
-    return lambda run: _register(Claim(run, paper, place, wrong, figure))
+    return lambda run: enlist(Claim(run, paper, place, wrong, figure))
 
 
 def figure(
@@ -495,7 +496,7 @@ def figure(
         A decorator for a function of a `Scale` that returns a matplotlib figure. Its
         docstring is the caption.
     """
-    return lambda run: _register(Figure(run, paper, place, sizes or {}))
+    return lambda run: enlist(Figure(run, paper, place, sizes or {}))
 
 
 def table(
@@ -518,7 +519,7 @@ def table(
         A decorator for a function of a `Scale` that returns a pandas DataFrame in the
         shape of the paper's table. Its docstring is the caption.
     """
-    return lambda run: _register(Sheet(run, paper, place, sizes or {}))
+    return lambda run: enlist(Sheet(run, paper, place, sizes or {}))
 
 
 # ---- finding papers --------------------------------------------------------------

@@ -107,7 +107,8 @@ def opposite(one: ast.expr, other: ast.expr) -> bool:
 
 def test_a_perturbed_statement_is_no_negation():
     trees = {name(c): ast.parse(inspect.getsource(c.run)) for c in CLAIMS}
-    assert {n for n, tree in trees.items() if any(map(negates, said(tree)))} == REDO
+    found = {n for n, tree in trees.items() if any(map(negates, said(tree)))}
+    assert found == REDO & trees.keys()
 
 
 def said(tree: ast.AST) -> Iterator[ast.AST]:
