@@ -59,15 +59,11 @@ REDO = {
     "jain2012-work_grows_linearly_with_the_number_of_kernels",
     "jain2012-work_grows_less_than_quadratically_with_samples",
     "aflalo2011-interior_points_cannot_solve_it_between_2_and_infinity",
-    "suzuki2009-accuracies_are_nearly_identical",
-    "suzuki2009-iterates_are_sparse_all_along",
     "kloft2011-in_between_intermediate_norms_win",
     "kloft2011-among_redundant_kernels_l1_beats_the_sum",
     "kloft2011-kernels_of_unequal_worth_ask_for_norms_in_between",
     "kloft2011-only_the_converted_bound_covers_p_of_2_and_more",
     "kloft2011-a_uniform_truth_prefers_no_norm",
-    "orabona2012-a_good_start_speeds_up_stage_2",
-    "orabona2012-obscure_predicts_well_before_batch",
     "aflalo2011-wrappers_solve_it_only_for_q_below_1",
 }
 
