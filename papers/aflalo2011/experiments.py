@@ -20,8 +20,7 @@ import numpy as np
 
 from mklopt import GramStack, Problem, data, kernels, solve
 from mklopt.claims.items import Scale, study
-from mklopt.formulations import VSKL, BlockNorm
-from mklopt.formulations.base import Formulation
+from mklopt.formulations import VSKL, BlockNorm, LpNorm
 from mklopt.solvers.mirror import softmax, step_length, width
 from mklopt.tasks.one_vs_rest import OneVsRest, one_vs_rest
 
@@ -112,16 +111,27 @@ class Run:
 ])  # fmt: skip
 def examples(scale: Scale, m: int) -> list[dict[str, Any]]:
     """Mirror descent and SimpleMKL with more and more samples of Adult, 20 kernels."""
-    problem = on_adult(scale, m, scale.of(5, 20, 20))
+    group = on_adult(scale, m, scale.of(5, 20, 20))
     rows = []
     for solver in ("mirror", "simple"):
+        problem = group
+        if solver == "simple":
+            problem = group.with_(formulation=LpNorm(1.0))
         solve(problem, solver, tol=0.5, max_iter=2, **SOLVERS[solver])
         run = Run()
         solve(problem, solver, tol=0.0, max_iter=scale.of(50, 300, 3000), callback=run,
               **SOLVERS[solver])  # fmt: skip
         for where, at in run.ends().items():
-            rows.append({"m": m, "solver": solver, "where": where, "reached": at >= 0,
-                         "svm_calls": run.calls[at], "seconds": run.seconds[at]})
+            rows.append(
+                {
+                    "m": m,
+                    "solver": solver,
+                    "where": where,
+                    "reached": at >= 0,
+                    "svm_calls": run.calls[at],
+                    "seconds": run.seconds[at],
+                }
+            )
     return rows
 
 
@@ -134,7 +144,7 @@ def on_adult(scale: Scale, m: int, M: int) -> Problem:
     return Problem(grams, train.y, "hinge", VSKL((range(M),), 1.0), 10.0)
 
 
-# ---- the complexity O(m² n_tot log n_max / ε²) ------------------------------------------
+# ---- the complexity O(m² n_tot log n_max / ε²) ---------------------------------------
 
 
 def grown(scale: Scale) -> list[dict[str, Any]]:
@@ -176,7 +186,7 @@ def complexity(scale: Scale, along: str, m: int, M: int) -> list[dict[str, Any]]
     return rows
 
 
-# ---- table 1 ----------------------------------------------------------------------------
+# ---- table 1 -------------------------------------------------------------------------
 
 WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of exp(−χ²/width), in units of the mean χ²
 COSTS = (1.0, 10.0, 100.0, 1000.0)
@@ -255,7 +265,7 @@ def _hits(found: OneVsRest, new: Array, y: Array) -> float:
     return float(np.mean(found.predict(new) == y))
 
 
-# ---- interior points --------------------------------------------------------------------
+# ---- interior points -----------------------------------------------------------------
 
 
 @study(KEY)
@@ -278,8 +288,10 @@ def _primal(scale: Scale, q: float) -> dict[str, Any]:
     roots = [np.linalg.cholesky(K) for K in problem.grams.dense()]
     w, b = [cp.Variable(n) for _ in range(M)], cp.Variable()
     f = cp.sum([L @ v for L, v in zip(roots, w)]) + b
-    sums = [cp.sum([cp.norm(w[k], 2) for k in group])
-            for group in problem.formulation.groups]  # type: ignore[attr-defined]
+    sums = [
+        cp.sum([cp.norm(w[k], 2) for k in group])
+        for group in problem.formulation.groups
+    ]  # type: ignore[attr-defined]
     omega = 0.5 * cp.square(cp.pnorm(cp.hstack(sums), 2 * q, approx=True))
     loss = cp.sum(cp.pos(1 - cp.multiply(problem.y, f)))
     program = cp.Problem(cp.Minimize(float(problem.costs[0]) * loss + omega))

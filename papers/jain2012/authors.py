@@ -1,4 +1,4 @@
-"""SPG and PGD of Jain et al. (2012): as their released program has them, and as printed.
+"""SPG and PGD of Jain et al. (2012): as released, and as printed.
 
     min over d ≥ 0 of W(d) = r(d) + max over α of 1ᵀα − ½ αᵀYK(d)Yα,   r(d) = ½‖d‖_p²
 
@@ -187,9 +187,10 @@ def descend(inner: Inner, d: Array, rules: Rules) -> Iterator[State]:
         unit = np.maximum(d - slope, 0.0) - d
         spent = time.process_time() - begun - idle
         shown = State(d, value, inner.gap(value), float(np.max(np.abs(unit))),
-                      inner.svms, inner.moves, spent, step, inner.eps, failed)  # fmt: skip
+                      inner.svms, inner.moves, spent, step, inner.eps,
+                      failed)  # fmt: skip
         yield shown
-        idle += time.process_time() - begun - idle - spent  # what the reader took
+        idle = time.process_time() - begun - spent  # what the reader took
         finer = finer_precision(float(np.linalg.norm(unit)), inner.eps)
         if rules.tuned and finer < inner.eps:
             inner.eps = finer
@@ -278,7 +279,8 @@ def run(
     warm_up()
     d = np.full(inner.family.M, 1 / inner.family.M) if start is None else start
     near: dict[str, Any] = {}
-    for steps, state in enumerate(descend(inner, d, rules)):
+    states = enumerate(descend(inner, d, rules))
+    for steps, state in states:  # noqa: B007
         if not near and state.gap <= GAP * abs(state.value):
             near = {"near_svm": state.svms, "near_seconds": state.seconds}
         if state.ends or state.svms >= most:

@@ -163,7 +163,7 @@ def scaling(scale: Scale, name: str, along: str, size: int) -> list[dict[str, An
     return rows
 
 
-# ---- headlines ------------------------------------------------------------------------
+# ---- headlines -----------------------------------------------------------------------
 
 
 @study(KEY, parts=lambda scale: [{"M": scale.of(200, 10_000, 1_000_000)}], timed=True)

@@ -279,5 +279,3 @@ def improved(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
                      "svm": int(end.trace.last("svm_solves")),
                      "seconds": time.process_time() - begun})  # fmt: skip
     return rows
-
-
