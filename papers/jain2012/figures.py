@@ -257,7 +257,7 @@ def headlines(scale: Scale) -> Rows:
 @table(KEY, "Appendix: what we would improve")
 def improved_methods(scale: Scale) -> Rows:
     """Not in any verdict. SPG* has a metric of ours and steps of any length, PGD+
-    begins each search near where the last one ended; sums, to a certified relative gap of
-    1e-3, which is looser than the absolute 1e-3 of table 2."""
+    begins each search near where the last one ended; sums, to a certified relative gap
+    of 1e-3, which is looser than the absolute 1e-3 of table 2."""
     rows = studies.improved.over(scale, seeds(scale))
     return cells(rows, ["set", "p"], ("SPG*", "PGD+"))
