@@ -52,10 +52,15 @@ SOLVERS: dict[str, dict[str, Any]] = {
 
 def cases(scale: Scale) -> list[dict[str, Any]]:
     """Sets and widths for each feature; sonar goes to 960 and 1920 kernels."""
-    quick = {"liver": (4, 32), "sonar": (2, 8)}
-    full = {"liver": (4, 16, 64, 160), "wpbc": (2, 8, 30), "ionosphere": (2, 8, 30),
-            "sonar": (2, 8, 16, 32)}  # fmt: skip
-    counts = scale.of({"twonorm": (2, 5)}, quick, full)
+    quick: dict[str, tuple[int, ...]] = {"liver": (4, 32), "sonar": (2, 8)}
+    full: dict[str, tuple[int, ...]] = {
+        "liver": (4, 16, 64, 160),
+        "wpbc": (2, 8, 30),
+        "ionosphere": (2, 8, 30),
+        "sonar": (2, 8, 16, 32),
+    }
+    tiny: dict[str, tuple[int, ...]] = {"twonorm": (2, 5)}
+    counts = scale.of(tiny, quick, full)
     return [{"name": name, "count": k} for name, ks in counts.items() for k in ks]
 
 
@@ -211,20 +216,20 @@ def flowers(scale: Scale) -> tuple[GramStack, Array, Array, Array, Array, Array,
         ends = np.cumsum([fit, held, new])
         for part, chosen in zip(parts, np.split(rows[: ends[-1]], ends[:-1])):
             part.extend(chosen)
-    train, valid, test = (np.array(part) for part in parts)
+    old, held_out, fresh = (np.array(part) for part in parts)
     stacks: list[list[Array]] = [[], [], []]
     for view in found.views.values():
         X = np.asarray(view, float)
         X = X / np.maximum(X.sum(axis=1, keepdims=True), 1e-12)
-        apart = [chi_square(X[rows], X[train]) for rows in (train, valid, test)]
+        apart = [chi_square(X[rows], X[old]) for rows in (old, held_out, fresh)]
         mean = float(np.mean(apart[0]))
         for w in WIDTHS:
             for stack, D in zip(stacks, apart):
-                stack.append(np.exp(-D / (w * mean)) / len(train))
+                stack.append(np.exp(-D / (w * mean)) / len(old))
     K, *cross = (np.stack(stack) for stack in stacks)
     y = np.asarray(found.y)
-    return (GramStack(0.5 * (K + K.transpose(0, 2, 1))), cross[0], cross[1], y[train],
-            y[valid], y[test], len(WIDTHS))  # fmt: skip
+    return (GramStack(0.5 * (K + K.transpose(0, 2, 1))), cross[0], cross[1], y[old],
+            y[held_out], y[fresh], len(WIDTHS))  # fmt: skip
 
 
 def chi_square(A: Array, B: Array) -> Array:
@@ -283,7 +288,7 @@ def cones(scale: Scale) -> list[dict[str, Any]]:
 def _primal(scale: Scale, q: float) -> dict[str, Any]:
     import cvxpy as cp
 
-    problem = well_conditioned(scale, q)
+    problem: Any = well_conditioned(scale, q)
     n, M = problem.grams.n, problem.grams.M
     roots = [np.linalg.cholesky(K) for K in problem.grams.dense()]
     w, b = [cp.Variable(n) for _ in range(M)], cp.Variable()
@@ -291,8 +296,9 @@ def _primal(scale: Scale, q: float) -> dict[str, Any]:
     sums = [
         cp.sum([cp.norm(w[k], 2) for k in group])
         for group in problem.formulation.groups
-    ]  # type: ignore[attr-defined]
-    omega = 0.5 * cp.square(cp.pnorm(cp.hstack(sums), 2 * q, approx=True))
+    ]
+    power: Any = 2 * q
+    omega = 0.5 * cp.square(cp.pnorm(cp.hstack(sums), power, approx=True))
     loss = cp.sum(cp.pos(1 - cp.multiply(problem.y, f)))
     program = cp.Problem(cp.Minimize(float(problem.costs[0]) * loss + omega))
     exact = solve(problem, "auto", tol=1e-8).certificate

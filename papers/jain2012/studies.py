@@ -118,7 +118,8 @@ def certified(
 ) -> dict[str, Any]:
     """A descent until its certified gap is 1e-3; certificates are not timed."""
     family = Sums(problem.grams)
-    inner = Inner(family, Price(1.0), problem.y, problem.C, rules.precision)
+    C = float(problem.costs[0])
+    inner = Inner(family, Price(1.0), problem.y, C, rules.precision)
     upper, lower = np.inf, -np.inf
     for state in authors.descend(inner, np.full(family.M, 1 / family.M), rules):
         found = certify(problem, inner.alpha, state.d)
@@ -191,7 +192,8 @@ def precisions(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
 def stops(scale: Scale, name: str, p: float) -> dict[str, Any]:
     """SVMs of SPG until each of the paper's two rules is met: gap 1e-3, slope 0.04."""
     family, y, _, _, C = sums(scale, name)
-    inner, met = Inner(family, Price(p), y, C, 0.1), {}
+    inner = Inner(family, Price(p), y, C, 0.1)
+    met: dict[str, int] = {}
     for state in authors.descend(inner, np.full(family.M, 1 / family.M), SPG):
         if state.gap < authors.GAP:
             met.setdefault("gap", state.svms)
@@ -262,6 +264,7 @@ def against_one_svm(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
 
 # ---- appendix: what we would improve -------------------------------------------------
 
+OURS: dict[str, tuple[str, dict[str, Any]]]
 OURS = {"SPG*": ("spg", {}), "PGD+": ("pgd", {"remember": True})}
 
 
