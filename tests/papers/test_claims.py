@@ -54,11 +54,6 @@ def test_a_check_comes_to_the_opposite_verdict_when_it_has_to(claim, scale):
 
 # Their perturbed statement only turns the comparison round; to be done anew.
 REDO = {
-    "jain2012-pgd_needs_machines_of_1e_6_from_the_start",
-    "jain2012-the_gap_falls_below_its_bound_before_the_gradient",
-    "jain2012-work_grows_linearly_with_the_number_of_kernels",
-    "jain2012-work_grows_less_than_quadratically_with_samples",
-    "aflalo2011-interior_points_cannot_solve_it_between_2_and_infinity",
     "suzuki2009-accuracies_are_nearly_identical",
     "suzuki2009-iterates_are_sparse_all_along",
     "kloft2011-in_between_intermediate_norms_win",
@@ -68,7 +63,6 @@ REDO = {
     "kloft2011-a_uniform_truth_prefers_no_norm",
     "orabona2012-a_good_start_speeds_up_stage_2",
     "orabona2012-obscure_predicts_well_before_batch",
-    "aflalo2011-wrappers_solve_it_only_for_q_below_1",
 }
 
 
