@@ -1,550 +1,284 @@
-"""What is measured for Jain et al. (2012): the work of descents over d.
+"""What the authors' methods need on small sets: tables 2, 4, 5, 7 and 9, and section 4.
 
-Problems and methods are those of settings.py: sums of unit-trace kernels with C = 1000,
-to a certified relative gap of 1e-3; products of Gaussians with C = 10, to a projected
-gradient of 1e-2. p = 1 stands for r(d) = Σd, other p for ½‖d‖_p². Limits are numbers of
-iterates, never seconds; `svm` counts the SVMs that were solved ("machines" below).
+Methods, rules and stopping are those of authors.py, data those of settings.py. A study
+measures one seed: one random split of each set. Budgets are numbers of SVMs. `there`
+says that a run ended by the paper's rule; one that did not is counted with what it had
+used, less than it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from mklopt import GramStack, Problem, data, gmkl, kernels, solve
+from mklopt import Problem, solve
 from mklopt.certificates.certificate import certify
 from mklopt.claims.items import Scale, study
-from mklopt.data.datasets import Dataset
 from mklopt.formulations import BlockL1, Tikhonov
-from mklopt.gmkl.families import Product, Sum
-from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
-from mklopt.gmkl.regularizers import SquaredNorm, Total
-from mklopt.reference.envelope import envelope_value
-from mklopt.solvers.machines.machine import most_moves
-from mklopt.solvers.spg import Priced
-from mklopt.solvers.start import first_weights
-from mklopt.solvers.steps.spectral_descent import descend
 
-from .settings import ABLATION, METHODS, PLAIN, Task
+from . import authors
+from .authors import ABLATION, METHODS, PGD, SPG, Inner, Price, Rules
+from .settings import KEY, PRODUCTS, SMALL, Sums, few, products, sums
 
 Array = np.ndarray
-KEY = "jain2012"
+FAST = ("liver", "wpbc", "sonar", "ionosphere")  # small sets on which an SVM is quick
 
 
-# ---- data and problems -----------------------------------------------------------
+def each(scale: Scale, sets: tuple[str, ...], prices: tuple[float, ...]) -> list[dict]:
+    """One part for each set and p."""
+    return [{"name": name, "p": p} for name in few(scale, sets) for p in prices]
 
 
-def pair(scale: Scale, name: str, seed: int) -> tuple[Dataset, Dataset]:
-    """(train, test), standardized by the first; at tiny few samples and features."""
-    whole, size = data.load(name), 0.7
-    if scale.mode == "tiny":
-        whole, size = Dataset(name, whole.X[:, :8], whole.y), 60
-    train, test = whole.split(size, seed=seed)
-    return train.standardized(), test.standardized(by=train)
+# ---- tables 2, 5 and 9 -----------------------------------------------------------
 
 
-def small_sets(scale: Scale) -> tuple[str, ...]:
-    three = ("liver", "sonar", "ionosphere")
-    return scale.of(("wdbc",), three, (*three, "wpbc", "breast-w", "pima"))
-
-
-def recipe(scale: Scale) -> kernels.Family:
-    """SimpleMKL's kernels: 13 on all features and on each one."""
-    few = kernels.rakotomamonjy((0.5, 2, 10), (1, 2))
-    return scale.of(few, kernels.rakotomamonjy(), kernels.rakotomamonjy())
-
-
-def distances(A: Array, B: Array, groups: int) -> Array:
-    """(M, |A|, |B|): squared distances on so many groups of features."""
-    parts = np.array_split(np.arange(A.shape[1]), min(groups, A.shape[1]))
-    squares = [(A[:, None, g] - B[None, :, g]) ** 2 for g in parts]
-    return np.stack([s.sum(axis=2) for s in squares])
-
-
-def numbers(task: Task, end: Any, cross: Array | None, y: Array | None) -> dict:
-    """What a run cost and what it reached."""
-    if not task.is_sum:
-        h = end.history
-        found = {
-            "svm": int(h["svm_solves"][-1]), "steps": len(h["value"]),
-            "left": end.stationarity, "there": end.status == "stationary",
-            "objective": end.value, "lower": np.nan,
-            "kernels": int(np.sum(end.d > 1e-6 * np.max(end.d))),
-            "seconds": h["seconds"][-1],
-        }  # fmt: skip
-    else:
-        trace, point = end.trace, end.certificate
-        found = {
-            "svm": int(trace.last("svm_solves")), "steps": len(trace),
-            "left": point.relative_gap, "there": end.converged,
-            "objective": task.unit * point.primal, "lower": task.unit * point.dual,
-            "kernels": int(trace.last("active")), "seconds": trace.last("seconds"),
-        }  # fmt: skip
-    if cross is not None:
-        found["error"] = float(np.mean(np.sign(end.decision(cross)) != y))
-    return found
-
-
-def compared(task: Task, methods: Any, most: int, about: dict, *test: Any) -> list:
-    """One row per method."""
+@study(KEY, parts=lambda scale: each(scale, SMALL, (1.1, 1.33, 2.0)), timed=True)
+def small_sums(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """Sums of SimpleMKL's kernels with ½‖d‖_p²: the authors' methods to their end."""
+    family, y, _, _, C = sums(scale, name)
+    about = {"set": name, "p": p, "n": family.n, "M": family.M, "C": C}
     rows = []
-    for method in methods:
-        solver, switches = METHODS[method]
-        end = task.end(solver, max_iter=most, **switches)
-        rows.append(
-            {**about, "p": task.p, "method": method, **numbers(task, end, *test)}
-        )
+    for method, rules in METHODS.items():
+        inner = Inner(family, Price(p), y, C, rules.precision)
+        state, found = authors.run(inner, rules, scale.of(100, 300, 10_000))
+        problem = Problem(family.stack, y, "hinge", Tikhonov(p, 0.5), C)
+        end = certify(problem, inner.alpha, state.d).relative_gap
+        rows.append({**about, "method": method, **found, "certified": end})
     return rows
 
 
-# ---- small sets: tables 2, 4, 5, 9 -----------------------------------------------
-
-
-@study(KEY)
-def small_sums(scale: Scale) -> pd.DataFrame:
-    """Sums of SimpleMKL's kernels on small sets: what each method needs."""
+@study(KEY, parts=lambda scale: each(scale, PRODUCTS, (1.0, 1.33, 2.0)), timed=True)
+def small_products(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """Products of Gaussians, one for each feature, with ½‖d‖_p² or (p = 1) ½(Σd)²."""
+    family, y, C = products(scale, name)
+    about = {"set": name, "p": p, "n": family.n, "M": family.M, "C": C}
     rows = []
-    for name in small_sets(scale):
-        for split in range(scale.of(1, 2, 3)):
-            train, test = pair(scale, name, scale.seed + split)
-            fitted = recipe(scale).fit(train.X, normalize="unit_trace")
-            grams, cross = fitted.grams(), fitted.cross(test.X)
-            about = {"set": name, "split": split, "n": grams.n, "M": grams.M}
-            for p in scale.of((1.1, 2.0), (1.1, 1.33, 2.0), (1.1, 1.33, 2.0)):
-                task = Task(p, grams, train.y)
-                most = scale.of(150, 200, 600)
-                rows += compared(task, METHODS, most, about, cross, test.y)
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def small_products(scale: Scale) -> pd.DataFrame:
-    """Products of Gaussians, one for each feature, on small sets."""
-    rows = []
-    for name in small_sets(scale):
-        for split in range(scale.of(1, 2, 3)):
-            train, test = pair(scale, name, scale.seed + split)
-            family = Product.from_features(train.X)
-            cross = distances(test.X, train.X, family.M)
-            about = {"set": name, "split": split, "n": family.n, "M": family.M}
-            for p in scale.of((1.0, 2.0), (1.0, 1.33, 2.0), (1.0, 1.1, 1.33, 2.0)):
-                task = Task(p, family, train.y)
-                most = scale.of(400, 600, 1500)
-                rows += compared(task, METHODS, most, about, cross, test.y)
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def specialized(scale: Scale) -> pd.DataFrame:
-    """r(d) = Σd against the solvers that were made for it, with C mapped to theirs."""
-    rows = []
-    for name in small_sets(scale):
-        for split in range(scale.of(1, 1, 2)):
-            train, test = pair(scale, name, scale.seed + split)
-            fitted = recipe(scale).fit(train.X, normalize="unit_trace")
-            grams, cross = fitted.grams(), fitted.cross(test.X)
-            task = Task(1.0, grams, train.y)
-            exact = solve(task.problem, "auto", tol=1e-7).certificate
-            bounds = {"low": task.unit * exact.lower, "high": task.unit * exact.upper}
-            about = {"set": name, "split": split, "n": grams.n, "M": grams.M, **bounds}
-            most, mine = scale.of(400, 400, 800), ("PGD", "SPG", "SPG*")
-            rows += compared(task, mine, most, about, cross, test.y)
-            rows += others(task, exact.norms, most, about, cross, test.y)
-    return pd.DataFrame(rows)
-
-
-def others(
-    task: Task, u: Array, most: int, about: dict, cross: Array, y: Array
-) -> list[dict]:
-    """SimpleMKL, SILP and HessianMKL on the squared form with the same solution."""
-    S = float(np.sum(u))  # GroupLasso with C is BlockL1 with C S (equivalences.py)
-    squared = task.problem.with_(formulation=BlockL1(), C=S * task.problem.C)
-    rows = []
-    for name in ("simple", "silp", "hessian"):
-        end = solve(squared, name, tol=1e-3, max_iter=most)
-        found = numbers(task, end, cross, y)
-        size = float(np.sum(end.certificate.norms))
-        losses = (end.certificate.primal - 0.5 * size**2) / S
-        found |= {"objective": task.unit * (losses + size), "lower": np.nan}
-        rows.append({**about, "p": 1.0, "method": name, **found})
+    for method, rules in METHODS.items():
+        inner = Inner(family, Price(p), y, C, rules.precision)
+        most = scale.of(100, 1000, 100_000)
+        rows.append({**about, "method": method,
+                     **authors.run(inner, rules, most)[1]})  # fmt: skip
     return rows
 
 
-# ---- larger sets: tables 3, 8, 10 ------------------------------------------------
-
-
-def large(scale: Scale, name: str) -> tuple[Dataset, GramStack]:
-    """Gaussians on random subsets of features; "sonar" stands for very many of them."""
-    n = {"wdbc": 100, "twonorm": 60, "sonar": 208}.get(name, scale.of(0, 700, 1600))
-    whole = data.load(name, n=2 * n) if name == "twonorm" else data.load(name)
-    n = min(n, round(0.9 * len(whole.y)))
-    train = whole.split(n, seed=scale.seed)[0].standardized()
-    many = scale.of(200, 2000, 10_000) if name in MANY else scale.of(10, 20, 50)
-    fitted = kernels.subset_gaussians(many).fit(train.X, normalize="unit_trace")
-    return train, fitted.grams()
-
-
-MANY = ("sonar", "twonorm")
-
-
-def large_sets(scale: Scale) -> tuple[str, ...]:
-    most = ("german", "a1a", "sonar")
-    return scale.of(("wdbc", "twonorm"), most, most)
-
-
-@study(KEY)
-def large_sums(scale: Scale) -> pd.DataFrame:
-    """Sums on larger sets, and with many kernels: SPG and PGD."""
+@study(KEY, parts=lambda scale: each(scale, FAST, (1.0, 2.0)), timed=True)
+def small_starts(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """Products from random starts: where SPG ends with its average and without."""
+    family, y, C = products(scale, name)
     rows = []
-    for name in large_sets(scale):
-        train, grams = large(scale, name)
-        about = {"set": name, "n": grams.n, "M": grams.M}
-        for p in (1.33, 2.0):
-            task = Task(p, grams, train.y)
-            most = scale.of(150, 150, 300)
-            rows += compared(task, ("PGD", "SPG", "SPG*"), most, about, None, None)
-    return pd.DataFrame(rows)
+    for start in range(scale.of(2, 4, 20)):
+        d = scale.rng("starts", name, start).uniform(0, 2, family.M) / family.M
+        for method in ("SPG", "monotone"):
+            rules = replace(SPG, tuned=False, nonmonotone=method == "SPG")
+            inner = Inner(family, Price(p), y, C, rules.precision)
+            found = authors.run(inner, rules, scale.of(100, 500, 5000), d)[1]
+            rows.append({"set": name, "p": p, "start": start, "method": method,
+                         **found})  # fmt: skip
+    return rows
 
 
-@study(KEY)
-def large_products(scale: Scale) -> pd.DataFrame:
-    """Products on larger sets: SPG and PGD."""
-    rows = []
-    for name in scale.of(("wdbc",), ("german", "a1a"), ("german", "a1a")):
-        whole = data.load(name)
-        n = min(scale.of(100, 300, 1400), round(0.9 * len(whole.y)))
-        train = whole.split(n, seed=scale.seed)[0].standardized()
-        family = Product(distances(train.X, train.X, scale.of(8, 42, 42)))
-        about = {"set": name, "n": family.n, "M": family.M}
-        for p in scale.of((1.0, 2.0), (1.0, 1.33, 2.0), (1.0, 1.33, 2.0)):
-            task = Task(p, family, train.y)
-            most = scale.of(300, 200, 300)
-            rows += compared(task, ("PGD", "SPG", "SPG*"), most, about, None, None)
-    return pd.DataFrame(rows)
+# ---- table 4: solvers made for r(d) = Σd ------------------------------------------
 
 
-# ---- descents followed point by point: figure 1, tables 7 and 11 -----------------
+@study(KEY, parts=lambda scale: each(scale, SMALL, (1.0,)), timed=True)
+def specialized(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """Sparse sums: SPG and PGD beside SimpleMKL, SILP and HessianMKL, all to 1e-3.
+
+    The program's r(d) = ½(Σd)² with C is the simplex form with C Σd*. Each method ends
+    at a certified gap of 1e-3 of its own objective; certificates of the authors'
+    methods are not timed, those of the others are, one or two passes each.
+    """
+    family, y, cross, labels, C = sums(scale, name)
+    problem = Problem(family.stack, y, "hinge", Tikhonov(1.0, 0.5), C)
+    exact = solve(problem, "auto", tol=1e-6)
+    about = {"set": name, "n": family.n, "M": family.M, "C": C}
+    rows = [
+        {**about, "method": method, **certified(problem, rules, scale, cross, labels)}
+        for method, rules in METHODS.items()
+    ]
+    simplex = problem.with_(formulation=BlockL1(), C=C * float(np.sum(exact.weights)))
+    for solver in ("simple", "silp", "hessian"):
+        begun, most = time.process_time(), scale.of(20, 300, 20_000)
+        found = solve(simplex, solver, tol=1e-3, max_iter=most)
+        spent = time.process_time() - begun
+        rows.append({
+            **about, "method": solver, "svm": int(found.trace.last("svm_solves")),
+            "seconds": spent, "there": found.converged, "gap": found.relative_gap,
+            "kernels": used(found.weights),
+            "error": wrong(found.decision(cross), labels),
+        })  # fmt: skip
+    return rows
 
 
-class Coarse(Priced):
-    """Machines of one precision from first to last, and a search that trusts them."""
-
-    noise = 0.0  # no room for errors in the comparison
-
-    def __init__(self, problem: Problem, precision: float):
-        super().__init__(problem, None, tune=False)
-        self.machine.tol, self.failed = precision, 0
-
-    def sharpen(self) -> None:
-        self.failed += 1
-
-
-def followed(
-    task: Task, priced: Priced, most: int, tol: float = 1e-3, **switches: Any
-) -> Iterator[dict[str, float]]:
-    """Every point of a descent: W as its machine reports it, bounds, work."""
-    problem, unit = task.problem, task.unit
-    theta, _ = first_weights(problem, None)
+def certified(
+    problem: Problem, rules: Rules, scale: Scale, cross: Array, labels: Array
+) -> dict[str, Any]:
+    """A descent until its certified gap is 1e-3; certificates are not timed."""
+    family = Sums(problem.grams)
+    C = float(problem.costs[0])
+    inner = Inner(family, Price(1.0), problem.y, C, rules.precision)
     upper, lower = np.inf, -np.inf
-    for point in islice(descend(priced, theta, **PLAIN, **switches), most):
-        found = certify(problem, priced.machine.point, priced.machine.theta)
+    for state in authors.descend(inner, np.full(family.M, 1 / family.M), rules):
+        found = certify(problem, inner.alpha, state.d)
         upper, lower = min(upper, found.primal), max(lower, found.dual)
-        d, slope = point.d / unit, unit**2 * point.slope
-        gone = d - np.maximum(d - slope, 0.0)
-        machine = priced.machine
-        moves = (
-            (machine.work - 0.125 * machine.solves) * most_moves(problem.grams.n) / 3
-        )
-        yield {
-            "svm": machine.solves, "moves": round(moves), "value": unit * point.value,
-            "upper": unit * upper, "lower": unit * lower,
-            "left": (upper - lower) / upper, "slope": float(np.max(np.abs(gone))),
-        }  # fmt: skip
-        if upper - lower <= tol * upper:
-            return
-        priced.set_tolerance(found)
+        left = (upper - lower) / upper
+        if left <= 1e-3 or state.svms >= scale.of(50, 300, 10_000):
+            break
+    f = np.tensordot(state.d, cross, 1) @ inner.alpha + found.bias
+    return {"svm": state.svms, "seconds": state.seconds, "there": left <= 1e-3,
+            "gap": left, "kernels": used(state.d),
+            "error": wrong(f, labels)}  # fmt: skip
 
 
-@study(KEY)
-def paths(scale: Scale) -> pd.DataFrame:
-    """Two larger problems, step by step: W as reported, bounds, seconds."""
-    import time
+def used(weights: Array) -> int:
+    return int(np.sum(weights > 1e-3 * np.max(weights)))
 
+
+def wrong(f: Array, labels: Array) -> float:
+    return float(np.mean(np.sign(f) != labels))
+
+
+# ---- table 7 and section 4 ---------------------------------------------------------
+
+
+def both_kinds(scale: Scale) -> list[dict[str, Any]]:
+    cases = (("sum", 1.33), ("sum", 2.0), ("product", 1.0), ("product", 2.0))
+    return [{"name": name, "kind": kind, "p": p} for name in few(scale, FAST)
+            for kind, p in cases]  # fmt: skip
+
+
+def of_kind(scale: Scale, name: str, kind: str) -> tuple[Any, Array, float]:
+    """Family, labels and C."""
+    if kind == "product":
+        return products(scale, name)
+    family, y, _, _, C = sums(scale, name)
+    return family, y, C
+
+
+@study(KEY, parts=both_kinds, timed=True)
+def components(scale: Scale, name: str, kind: str, p: float) -> list[dict[str, Any]]:
+    """S, N and P switched on one by one, from PGD to SPG."""
+    family, y, C = of_kind(scale, name, kind)
+    rows, most = [], scale.of(100, 300, 10_000)
+    for method, rules in ABLATION.items():
+        inner = Inner(family, Price(p), y, C, rules.precision)
+        found = authors.run(inner, rules, most)[1]
+        rows.append({"set": name, "kind": kind, "p": p, "method": method, **found})
+    return rows
+
+
+@study(KEY, parts=lambda scale: each(scale, FAST, (1.33, 2.0)), timed=True)
+def precisions(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """PGD with SVMs of one precision from first to last, LibSVM's ε; and SPG."""
+    family, y, _, _, C = sums(scale, name)
+    problem = Problem(family.stack, y, "hinge", Tikhonov(p, 0.5), C)
+    best = solve(problem, "auto", tol=1e-7).certificate.lower
     rows = []
-    for name in scale.of(("wdbc",), ("a1a", "sonar"), ("a1a", "sonar")):
-        train, grams = large(scale, name)
-        for p in scale.of((1.33,), (1.33,), (1.33, 2.0)):
-            task = Task(p, grams, train.y)
-            exact = solve(task.problem, "auto", tol=1e-7).certificate
-            about = {"set": name, "p": p, "low": exact.lower, "high": exact.upper}
-            for method, on in {"SPG": True, "PGD": False}.items():
-                priced, begun = Priced(task.problem, None, tune=on), time.perf_counter()
-                switches = {"spectral": on, "nonmonotone": on}
-                for row in followed(task, priced, scale.of(120, 200, 300), **switches):
-                    clock = {"seconds": time.perf_counter() - begun}
-                    rows.append({**about, "method": method, **row, **clock})
-    return pd.DataFrame(rows)
+    for eps in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 0.0):
+        rules = replace(PGD, precision=eps) if eps else SPG
+        inner = Inner(family, Price(p), y, C, eps)
+        state, found = authors.run(inner, rules, scale.of(100, 300, 10_000))
+        inner.eps = 1e-7
+        above = inner.value(state.d) / best - 1  # the true W there
+        rows.append({"set": name, "p": p, "ε": eps, "above": above,
+                     "dips": found["W"] / best - 1, **found})  # fmt: skip
+    return rows
 
 
-@study(KEY)
-def stops(scale: Scale) -> pd.DataFrame:
-    """The duality gap and the projected gradient along runs of SPG on small sets."""
-    rows = []
-    for name in small_sets(scale):
-        train = pair(scale, name, scale.seed)[0]
-        grams = recipe(scale).fit(train.X, normalize="unit_trace").grams()
-        for p in (1.0, 1.66, 2.0):
-            task = Task(p, grams, train.y)
-            priced = Priced(task.problem, None, tune=True)
-            switches = {"spectral": True, "nonmonotone": True, "tol": 1e-9}
-            for row in followed(task, priced, scale.of(100, 150, 500), **switches):
-                gap = row["upper"] - row["lower"]
-                about = {"set": name, "p": p, "svm": row["svm"]}
-                rows.append({**about, "gap": gap, "slope": row["slope"]})
-                if gap <= 1e-3 and row["slope"] <= 0.04:
-                    break
-    return pd.DataFrame(rows)
+@study(KEY, parts=lambda scale: each(scale, SMALL, (1.33, 2.0)))
+def stops(scale: Scale, name: str, p: float) -> dict[str, Any]:
+    """SVMs of SPG until each of the paper's two rules is met: gap 1e-3, slope 0.04."""
+    family, y, _, _, C = sums(scale, name)
+    inner = Inner(family, Price(p), y, C, 0.1)
+    met: dict[str, int] = {}
+    for state in authors.descend(inner, np.full(family.M, 1 / family.M), SPG):
+        if state.gap < authors.GAP:
+            met.setdefault("gap", state.svms)
+        if state.slope < authors.SLOPE:
+            met.setdefault("slope", state.svms)
+        if len(met) == 2 or state.svms >= scale.of(100, 300, 10_000):
+            break
+    never = float("inf")
+    return {"set": name, "p": p, "gap": met.get("gap", never),
+            "slope": met.get("slope", never), "svm": state.svms}  # fmt: skip
 
 
-@study(KEY)
-def components(scale: Scale) -> pd.DataFrame:
-    """Small problems with S and N switched on one by one, machines precise."""
-    rows = []
-    for name in scale.of(("wdbc",), ("liver", "sonar"), small_sets(scale)):
-        train = pair(scale, name, scale.seed)[0]
-        grams = recipe(scale).fit(train.X, normalize="unit_trace").grams()
-        inputs: dict[str, GramStack | Product]
-        inputs = {"sum": grams, "product": Product.from_features(train.X)}
-        for kind, p in (("sum", 1.0), ("sum", 2.0), ("product", 1.0), ("product", 2.0)):
-            task = Task(p, inputs[kind], train.y)
-            about = {"set": name, "kind": kind, "p": p}
-            limit = scale.of(300, 250, 600)
-            for method in ("PGD", "+S", "+N", "+N+S"):
-                switches = {**PLAIN, **ABLATION[method]}
-                end = task.end("spg", max_iter=limit, **switches)
-                found = numbers(task, end, None, None)
-                rows.append({**about, "method": method, **found})
-    return pd.DataFrame(rows)
+class Noisy(Inner):
+    """Precise SVMs, but W and ∇W off by random parts of themselves."""
 
-
-@study(KEY)
-def components_large(scale: Scale) -> pd.DataFrame:
-    """Larger sums: S and N together, then P; machines and what they cost in moves."""
-    import time
-
-    rows = []
-    for name in large_sets(scale):
-        train, grams = large(scale, name)
-        for p in (1.33, 2.0):
-            task = Task(p, grams, train.y)
-            for method in ("PGD", "+N+S", "SPG"):
-                on = dict(ABLATION[method])
-                priced = Priced(task.problem, None, tune=on.pop("tune"))
-                begun = time.perf_counter()
-                *_, last = followed(task, priced, scale.of(150, 100, 300), **on)
-                clock = {"seconds": time.perf_counter() - begun}
-                about = {"set": name, "n": grams.n, "M": grams.M, "p": p}
-                there = last["left"] <= 1e-3
-                rows.append(
-                    {**about, "method": method, **last, "there": there, **clock}
-                )
-    return pd.DataFrame(rows)
-
-
-class Noisy(Coarse):
-    """Precise machines, but W and ∇W off by random parts of themselves."""
-
-    def __init__(self, problem: Problem, level: float, rng: np.random.Generator):
-        super().__init__(problem, 1e-10 * abs(problem.dual_loss(problem.C * problem.y)))
+    def __init__(self, level: float, rng: np.random.Generator, *problem: Any):
+        super().__init__(*problem)
         self.level, self.rng = level, rng
 
-    def value(self, theta: Array) -> float:
-        return super().value(theta) * (1 + self.level * self.rng.normal())
+    def value(self, d: Array) -> float:
+        """W(1 + level · normal)."""
+        return super().value(d) * (1 + self.level * self.rng.normal())
 
-    def gradient(self) -> Array:
-        slope = super().gradient()
-        size = float(np.linalg.norm(slope) / np.sqrt(len(slope)))
+    def gradient(self, d: Array) -> Array:
+        """∇W, each entry off by its root mean square times level · normal."""
+        slope = super().gradient(d)
+        size = float(np.sqrt(np.mean(slope**2)))
         return slope + self.level * size * self.rng.normal(size=len(slope))
 
 
-@study(KEY)
-def noise(scale: Scale) -> pd.DataFrame:
-    """Coarse machines throughout, or random errors: how far d gets, what fails."""
+NOISE = (1e-4, 1e-3, 1e-2)
+
+
+@study(KEY, parts=lambda scale: each(scale, FAST, (2.0,)))
+def noise(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """Random errors in W and ∇W: the true W after equally many SVMs, what failed."""
+    family, y, _, _, C = sums(scale, name)
+    problem = Problem(family.stack, y, "hinge", Tikhonov(p, 0.5), C)
+    best, rows = solve(problem, "auto", tol=1e-7).certificate.lower, []
+    for level in NOISE:
+        for method in ("SPG", "PGD"):
+            rng, rules = scale.rng("noise", name, level), METHODS[method]
+            inner = Noisy(level, rng, family, Price(p), y, C, 1e-6)
+            state, found = authors.run(inner, replace(rules, tuned=False),
+                                       scale.of(60, 150, 1000))  # fmt: skip
+            exact = Inner(family, Price(p), y, C, 1e-7).value(state.d)
+            rows.append({"set": name, "p": p, "level": level, "method": method,
+                         **found, "above": exact / best - 1})  # fmt: skip
+    return rows
+
+
+@study(KEY, parts=lambda scale: each(scale, FAST, (1.33, 2.0)), timed=True)
+def against_one_svm(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """CPU seconds of MKL over those of one SVM on the uniform sum, ε = 1e-3."""
+    family, y, _, _, C = sums(scale, name)
+    uniform, rows = np.full(family.M, 1 / family.M), []
+    one = Inner(family, Price(p), y, C, 1e-3)
+    begun = time.process_time()
+    one.value(uniform)
+    single = time.process_time() - begun
+    for method in ("SPG", "PGD"):
+        rules = METHODS[method]
+        inner = Inner(family, Price(p), y, C, rules.precision)
+        found = authors.run(inner, rules, scale.of(100, 300, 10_000))[1]
+        rows.append({"set": name, "p": p, "method": method, "single": single, **found})
+    return rows
+
+
+# ---- appendix: what we would improve -------------------------------------------------
+
+OURS: dict[str, tuple[str, dict[str, Any]]]
+OURS = {"SPG*": ("spg", {}), "PGD+": ("pgd", {"remember": True})}
+
+
+@study(KEY, parts=lambda scale: each(scale, FAST, (1.33, 2.0)), timed=True)
+def improved(scale: Scale, name: str, p: float) -> list[dict[str, Any]]:
+    """Our variants of SPG and PGD on table 2's problems, to a certified gap of 1e-3."""
+    family, y, _, _, C = sums(scale, name)
+    problem = Problem(family.stack, y, "hinge", Tikhonov(p, 0.5), C)
     rows = []
-    for name in small_sets(scale)[:2]:
-        train = pair(scale, name, scale.seed)[0]
-        grams = recipe(scale).fit(train.X, normalize="unit_trace").grams()
-        task = Task(2.0, grams, train.y)
-        exact = solve(task.problem, "auto", tol=1e-7).certificate
-        for kind, level in ((k, v) for k in ("coarse", "random") for v in LEVELS):
-            for method in ("SPG", "PGD", "PGD+"):
-                rng = scale.rng("noise", name, level)
-                priced = (
-                    Coarse(task.problem, level * exact.upper) if kind == "coarse"
-                    else Noisy(task.problem, level, rng)
-                )  # fmt: skip
-                found = disturbed(task, priced, scale.of(80, 80, 200), method)
-                for what in ("exact", "reported"):
-                    found[what] = found[what] / exact.lower - 1
-                about = {"set": name, "kind": kind, "level": level, "method": method}
-                width = {"width": exact.upper / exact.lower - 1}
-                rows.append({**about, **found, **width})
-    return pd.DataFrame(rows)
-
-
-LEVELS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
-
-
-def disturbed(task: Task, priced: Coarse, most: int, method: str) -> dict[str, float]:
-    """The exact W where a descent was after so many machines, and what it had done."""
-    spectral = method == "SPG"
-    switches = {"spectral": spectral, "nonmonotone": spectral}
-    theta, _ = first_weights(task.problem, None)
-    steps, failed, lowest = 0, 0, np.inf
-    for point in descend(priced, theta, remember=method == "PGD+", **PLAIN, **switches):
-        if priced.machine.solves > most:
-            break
-        theta, steps, failed = point.d, steps + 1, priced.failed
-        lowest = min(lowest, point.value)
-    sharp = Coarse(task.problem, 1e-10 * abs(point.value))
-    counts = {"steps": steps, "failed": failed}
-    return {"exact": sharp.value(theta), "reported": lowest, **counts}
-
-
-@study(KEY)
-def scaling(scale: Scale) -> pd.DataFrame:
-    """Work and seconds of SPG, and of PGD for p = 2, over samples and over kernels."""
-    rows = []
-    for along, name, n, M in scalings(scale):
-        whole = data.load(name, n=2 * n) if name == "twonorm" else data.load(name)
-        train = whole.split(n, seed=scale.seed)[0].standardized()
-        fitted = kernels.subset_gaussians(M).fit(train.X, normalize="unit_trace")
-        grams = fitted.grams()
-        for method, p in (("SPG", 1.33), ("SPG", 1.66), ("SPG", 2.0), ("PGD", 2.0)):
-            task = Task(p, grams, train.y)
-            problem = task.problem.with_(C=10.0)
-            solver, switches = METHODS[method]
-            most = scale.of(150, 150, 300)
-            end = solve(problem, solver, tol=1e-3, max_iter=most, **switches)
-            support = int(np.sum(np.abs(end.dual) > 1e-8 * np.max(np.abs(end.dual))))
-            rows.append({
-                "along": along, "set": name, "n": n, "M": M, "method": method, "p": p,
-                "svm": int(end.trace.last("svm_solves")),
-                "entries": end.trace.last("passes") * M * n * n, "support": support,
-                "there": end.converged, "seconds": end.trace.last("seconds"),
-            })  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def scalings(scale: Scale) -> Iterator[tuple[str, str, int, int]]:
-    """(what grows, set, n, M)."""
-    few, most = scale.of((40, 80, 160), (100, 200, 400, 800), (200, 400, 800, 1400)), 20
-    for name in scale.of(("twonorm",), ("a1a", "twonorm"), ("a1a", "twonorm")):
-        yield from (("n", name, n, most) for n in few)
-    name = scale.of("twonorm", "sonar", "sonar")
-    many = scale.of((25, 100, 400), (100, 400, 1600), (250, 1000, 4000, 16_000))
-    yield from (("M", name, scale.of(60, 145, 145), M) for M in many)
-
-
-# ---- products from many starts; formulas -----------------------------------------
-
-
-@study(KEY)
-def starts(scale: Scale) -> pd.DataFrame:
-    """Products from random starts: where SPG, SPG without N, and PGD+ end."""
-    rows = []
-    for name in scale.of(("wdbc",), ("liver", "sonar"), small_sets(scale)):
-        train = pair(scale, name, scale.seed)[0]
-        family = Product.from_features(train.X)
-        for p in (1.0, 2.0):
-            task = Task(p, family, train.y)
-            for start in range(scale.of(3, 4, 5)):
-                d = scale.rng("starts", name, start).uniform(0, 2, family.M) / family.M
-                for method in ("SPG", "+S", "PGD+"):
-                    solver, switches = METHODS["SPG" if method == "+S" else method]
-                    extra = {"nonmonotone": False} if method == "+S" else {}
-                    end = task.end(solver, start=d, max_iter=scale.of(500, 500, 1000),
-                                   **switches, **extra)  # fmt: skip
-                    about = {"set": name, "p": p, "start": start, "method": method}
-                    rows.append({**about, **numbers(task, end, None, None)})
-    return pd.DataFrame(rows)
-
-
-def families(scale: Scale) -> dict[str, KernelFamilyProblem]:
-    """Small problems on which formulas are checked, sums and products."""
-    n, rng = scale.of(24, 40, 80), scale.rng("families")
-    X = rng.normal(size=(n, 4))
-    y = np.sign(X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.3 * rng.normal(size=n))
-    D = distances(X, X, 4)
-    made: dict[str, Any] = {"sum": Sum(np.exp(-D)), "product": Product(D)}
-    prices = {"Σd": Total(), "½‖d‖²": SquaredNorm(2.0), "½‖d‖²_1.33": SquaredNorm(1.33)}
-    return {
-        f"{kind}, {name}": KernelFamilyProblem(family, y, "hinge", price, 1.0)
-        for kind, family in made.items()
-        for name, price in prices.items()
-    }
-
-
-@study(KEY)
-def gradients(scale: Scale) -> pd.DataFrame:
-    """The two terms of ∇W at random d, and differences of W as OSQP finds it."""
-    rows = []
-    for name, problem in families(scale).items():
-        d = scale.rng("gradients", name).uniform(0.2, 1.5, problem.family.M)
-        envelope = Envelope(problem, tune=False)
-        value = envelope.precisely(d)[0]
-        bend = problem.family.gradient(d, np.asarray(envelope.alpha))
-        price = problem.regularizer.gradient(d)
-        machine = certify(problem.machine(d), np.asarray(envelope.alpha), np.ones(1))
-        r, K = problem.regularizer.value(d), problem.family.combine(d)
-        energy = float(envelope.alpha @ K @ envelope.alpha)
-        for m in range(scale.of(2, 4, 4)):
-            h = 1e-3 * d[m] * (np.arange(len(d)) == m)
-            up, down = (envelope_value(problem, d + s * h) for s in (1, -1))
-            rows.append({
-                "problem": name, "m": m, "price": price[m], "bend": bend[m],
-                "measured": (up - down) / (2 * h[m]), "T": r + machine.primal,
-                "W": value, "energy": energy,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def segments(scale: Scale) -> pd.DataFrame:
-    """W at two random d and at their middle."""
-    rows = []
-    for name, problem in families(scale).items():
-        rng = scale.rng("segments", name)
-        envelope = Envelope(problem, tune=False)
-        for k in range(scale.of(40, 60, 200)):
-            a, b = 10 ** rng.uniform(-1.5, 1.5, size=(2, problem.family.M))
-            at = [envelope.precisely(d)[0] for d in (a, 0.5 * (a + b), b)]
-            above = at[1] - 0.5 * (at[0] + at[2])
-            rows.append({"problem": name, "k": k, "above": above, "W": at[1]})
-    return pd.DataFrame(rows)
-
-
-@study(KEY)
-def maps(scale: Scale) -> pd.DataFrame:
-    """min W over sums, and the interval of the convex problem it is said to be."""
-    rows = []
-    sums = {k: v for k, v in families(scale).items() if k.startswith("sum")}
-    for name, problem in sums.items():
-        found = gmkl.solve(problem, tol=1e-6, max_iter=5000)
-        right = problem.as_problem()
-        price, unit = problem.regularizer, 1.0
-        other = right.with_(C=problem.C)  # C as it was, not divided by √2
-        if isinstance(price, Total):
-            unit = float(np.sqrt(2))
-        else:
-            other = right.with_(formulation=Tikhonov(price.p, 1.0))  # not ½
-        for which, convex in (("right", right), ("other", other)):
-            end = solve(convex, "auto", tol=1e-8).certificate
-            rows.append({"problem": name, "which": which, "W": found.value,
-                         "lower": unit * end.lower, "upper": unit * end.upper,
-                         "left": found.stationarity})  # fmt: skip
-    return pd.DataFrame(rows)
+    for method, (solver, switches) in OURS.items():
+        begun = time.process_time()
+        end = solve(problem, solver, tol=1e-3, max_iter=scale.of(50, 1000, 5000),
+                    **switches)  # fmt: skip
+        rows.append({"set": name, "p": p, "method": method, "there": end.converged,
+                     "svm": int(end.trace.last("svm_solves")),
+                     "seconds": time.process_time() - begun})  # fmt: skip
+    return rows

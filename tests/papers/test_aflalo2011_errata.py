@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mklopt import GramStack, Problem, reference, solve
-from mklopt.formulations import VSKL
+from mklopt.formulations import VSKL, Composite
 from mklopt.judge.rates import mirror_bound
-from mklopt.solvers.mirror import width
+from mklopt.solvers.mirror import softmax, width
 from mklopt.solvers.steps.simplex_oracle import Oracle
 from papers.aflalo2011.settings import full_rank
 
@@ -206,3 +206,44 @@ def test_between_two_gammas_f_is_above_the_mean_of_the_ends():
     mean = 0.5 * (f(alpha, before) + f(alpha, best))
     assert f(alpha, 0.5 * (before + best)) > mean + 1e-3
     assert f(alpha, 0.5 * (before + best)) <= f(alpha, best)  # which is enough
+
+
+# ---- section 1, the abstract, lemma 3.2 ----------------------------------------------
+
+
+def test_p_equal_1_is_not_sparse_inside_groups():
+    """Ω_(p,q) with p = 1 is ℓ2 inside groups (r = 2p): all kernels are used."""
+    p = problem()
+    whole = (range(6),)
+    both = {}
+    for name, form in (("p = 1", Composite(whole, 2.0, 2.0)), ("p = ½", VSKL(whole))):
+        u = solve(p.with_(formulation=form), tol=1e-7).certificate.norms
+        both[name] = int(np.sum(u > 1e-3 * np.max(u)))
+    assert both["p = 1"] == 6 > both["p = ½"]
+
+
+def test_errors_scale_with_the_constant_that_the_abstract_leaves_out():
+    """Kernels K/c with the cost cC: the same steps, and c times G."""
+    p, c = problem(1.0), 7.0
+    stack = GramStack(p.grams.dense() / c)
+    scaled = Problem(stack, p.y, "hinge", p.formulation, c)
+    runs = []
+    for one in (p, scaled):
+        lam, values = np.full(6, 1 / 3), []
+        for t in range(1, 6):
+            o = at(one, lam)
+            values.append(o.value)
+            step = np.sqrt(np.prod(width(o)) / t) / np.max(np.abs(o.slope))
+            lam = softmax(np.log(lam) - step * o.slope, o)
+        runs.append(values)
+    assert np.allclose(c * np.array(runs[0]), runs[1], rtol=1e-8)
+    assert runs[0][-1] < runs[0][0]
+
+
+def test_a_remainder_of_first_order_outweighs_a_slope():
+    """f = −x + 2|y| − 0.1y at 0, moved along (t, t): the slopes say −1.1t, the
+    remainder 2|y| is of the order t, and f rises."""
+    for t in (1e-1, 1e-4):
+        slopes, remainder = -t - 0.1 * t, 2 * abs(t)
+        assert slopes < 0 and remainder <= 2 * np.hypot(t, t)
+        assert slopes + remainder > 0

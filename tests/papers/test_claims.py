@@ -54,17 +54,11 @@ def test_a_check_comes_to_the_opposite_verdict_when_it_has_to(claim, scale):
 
 # Their perturbed statement only turns the comparison round; to be done anew.
 REDO = {
-    "jain2012-pgd_needs_machines_of_1e_6_from_the_start",
-    "jain2012-the_gap_falls_below_its_bound_before_the_gradient",
-    "jain2012-work_grows_linearly_with_the_number_of_kernels",
-    "jain2012-work_grows_less_than_quadratically_with_samples",
-    "aflalo2011-interior_points_cannot_solve_it_between_2_and_infinity",
     "kloft2011-in_between_intermediate_norms_win",
     "kloft2011-among_redundant_kernels_l1_beats_the_sum",
     "kloft2011-kernels_of_unequal_worth_ask_for_norms_in_between",
     "kloft2011-only_the_converted_bound_covers_p_of_2_and_more",
     "kloft2011-a_uniform_truth_prefers_no_norm",
-    "aflalo2011-wrappers_solve_it_only_for_q_below_1",
 }
 
 
