@@ -512,7 +512,7 @@ def interleaved_steps_converge_without_exact_svms(
     return decide(good, words, gap=worst)
 
 
-@claim("kloft2011", "Section 4.2", wrong="said of an SVM with the sum of the kernels")
+@claim("kloft2011", "Section 4.2", wrong="a tenth of the pairs is enough")
 def interleaving_saves_work_on_alpha(scale: Scale, wrong: bool = False) -> Finding:
     """Most of a wrapper's work on α goes into mixtures that are not the best: with the
     step in θ after every pair fewer pairs are needed than with SVMs solved to 1e-3.
@@ -521,14 +521,13 @@ def interleaving_saves_work_on_alpha(scale: Scale, wrong: bool = False) -> Findi
     """
     saved = []
     for problem in chunked(scale):
-        mixed = until(problem, 1e-3, solved=INF).pairs
-        other = problem.with_(formulation=LpNorm(INF)) if wrong else problem
-        saved.append(until(other, 1e-3, solved=1e-3).pairs / mixed)
-    name = "one SVM with the sum of the kernels" if wrong else "the wrapper"
-    words = f"to a certified gap of 1e-3 {name} takes {min(saved):.1f} to "
+        mixed, wrapped = (until(problem, 1e-3, solved=s).pairs for s in (INF, 1e-3))
+        saved.append(wrapped / mixed)
+    words = f"to a certified gap of 1e-3 the wrapper takes {min(saved):.1f} to "
     words += f"{max(saved):.1f} times the pairs of interleaving in {len(saved)} "
     words += "problems (p = 4/3, 2, 4)"
-    return decide(min(saved) >= 1.2, words, least=min(saved), most=max(saved))
+    enough = 10 if wrong else 1.2
+    return decide(min(saved) >= enough, words, least=min(saved), most=max(saved))
 
 
 @claim("kloft2011", "Section 4.4.2", wrong="a kernel that is not centred")
