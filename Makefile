@@ -1,4 +1,4 @@
-# make install | test | test-all | test-lowest | test-latest | certify | lint | bench | contract | papers | docs | checker
+# make install | test | test-all | test-lowest | test-latest | certify | lint | bench | contract | papers | registry | docs | checker
 #      make bench NAME=spicy ARGS="--largest 1000": one of the files in benchmarks/
 PYTHON ?= python3
 VENV   := .venv
@@ -10,7 +10,7 @@ JOBS   ?= 2
 # One thread per worker: two workers with two BLAS threads each only fight.
 ONE    := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 RAYON_NUM_THREADS=1
 
-.PHONY: install test test-all test-lowest test-latest certify lint bench contract papers docs checker clean
+.PHONY: install test test-all test-lowest test-latest certify lint bench contract papers registry docs checker clean
 
 install: $(STAMP)
 
@@ -75,6 +75,10 @@ $(RIVALS)/.installed: requirements.lock pyproject.toml
 # Claims checked and figures redrawn, all five papers; pages in papers/<key>/README.md. ARGS=--full: their sizes.
 papers: install
 	$(ONE) $(BIN)/mklopt paper all --jobs $(JOBS) $(ARGS)
+
+# Does git's history have the rule of every measured claim before its result?
+registry: install
+	$(BIN)/mklopt paper all --registry
 
 # Runs the code on every page, and every notebook; warnings and dead links are errors. Needs no network once
 # its environment is there. Open docs-out/index.html. ARGS="-D run_blocks=0 -D plot_gallery=0" only formats.

@@ -24,9 +24,9 @@ import importlib
 import inspect
 import io
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -37,6 +37,7 @@ from ..util.checks import unknown
 from ..util.files import write_whole
 from ..util.style import styled
 from ..util.tables import read_csv
+from .rows import Part, measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +46,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]  # of a checkout
 MODES = ("tiny", "quick", "full")
-VERDICTS = ("confirmed", "refuted", "partly", "vacuous", "not testable")
+NOT_REPRODUCED = "not reproduced on stand-in data"
+VERDICTS = (
+    *("confirmed", "refuted", "partly", "vacuous", "not testable"),
+    *("inconclusive", NOT_REPRODUCED),
+)
 CONTRARY = {
     "confirmed": {"refuted"},
     "partly": {"refuted"},
@@ -241,8 +246,16 @@ class Item:
         return self.run(scale)
 
 
+@dataclass(frozen=True, eq=False)
 class Study(Item):
-    """A table that is measured once for a scale, and read afterwards."""
+    """A table that is measured once for a scale, and read afterwards.
+
+    parts(scale) lists the keywords of the calls that make its rows; each call is kept
+    on disk when it ends. timed: it is measured while nothing else of the run computes.
+    """
+
+    parts: Callable[[Scale], list[dict[str, Any]]] | None = None
+    timed: bool = False
 
     def __call__(self, scale: Scale) -> pd.DataFrame:
         _USED.append(self.name)
@@ -250,8 +263,26 @@ class Study(Item):
         if path is None:
             return _remembered(self, scale).copy()
         if not path.exists():
-            write_whole(path, csv(self.run(scale)).encode())
+            found = measured(self.calls(scale), path.with_suffix(".jsonl"), str(self))
+            write_whole(path, csv(found).encode())
         return _read(path)
+
+    def calls(self, scale: Scale) -> list[Part]:
+        """The calls that make the table, one after the other."""
+        if self.parts is None:
+            return [Part({}, partial(self.run, scale))]
+        return [Part(about, partial(self.run, scale, **about))
+                for about in self.parts(scale)]  # fmt: skip
+
+    def over(self, scale: Scale, seeds: Sequence[int]) -> pd.DataFrame:
+        """The tables of several seeds, one below the other, with a column `seed`."""
+        import pandas as pd
+
+        tables = [self(replace(scale, seed=seed)) for seed in seeds]
+        return pd.concat(tables, keys=seeds, names=["seed", None]).reset_index("seed")
+
+    def __str__(self) -> str:
+        return f"{self.paper} {self.name}"
 
 
 _USED: list[str] = []  # studies that were asked for, in order: the data of a figure
@@ -268,7 +299,7 @@ def _read(path: Any) -> pd.DataFrame:
 
 @lru_cache(maxsize=64)
 def _remembered(study: Study, scale: Scale) -> pd.DataFrame:
-    return _read(io.StringIO(csv(study.run(scale))))
+    return _read(io.StringIO(csv(measured(study.calls(scale)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +319,18 @@ class Claim(Item):
     __call__ = check
 
 
-class Figure(Item):
+@dataclass(frozen=True, eq=False)
+class Drawn(Item):
+    """A figure or a table; sizes: what the caption adds, by mode."""
+
+    sizes: dict[str, str] = field(default_factory=dict)
+
+    def caption(self, mode: str) -> str:
+        """The words, and what is true of this mode only."""
+        return f"{self.words} {self.sizes.get(mode, '')}".rstrip()
+
+
+class Figure(Drawn):
     """A figure, drawn in the one style."""
 
     @styled
@@ -299,7 +341,7 @@ class Figure(Item):
         return found
 
 
-class Sheet(Item):
+class Sheet(Drawn):
     """A table."""
 
 
@@ -319,6 +361,11 @@ class Outcome:
     contrary_evidence: str = ""
     missing: str = ""  # data that are not here
     error: str = ""
+    unfinished: str = ""  # the time of the run was over
+    seeds: tuple[int, ...] = ()  # of an empirical claim
+    registration: str = ""
+    controls: tuple[str, ...] = ()  # their verdicts
+    intervals: dict[str, Any] = field(default_factory=dict)
 
     @property
     def judged(self) -> str:
@@ -328,13 +375,15 @@ class Outcome:
     @property
     def why_not(self) -> str:
         """Why there is nothing to show, on one line; empty where there is."""
-        return self.missing or "".join(self.error.splitlines()[-1:])
+        return self.missing or self.unfinished or "".join(self.error.splitlines()[-1:])
 
     @property
     def sound(self) -> bool:
         """It ran, and its check came to the opposite verdict when it had to."""
-        if self.error:
+        if self.error or self.unfinished:
             return False
+        if self.controls:
+            return set(self.controls) == {"refuted"}
         return not self.contrary or self.contrary in CONTRARY.get(self.verdict, set())
 
 
@@ -372,21 +421,32 @@ def _register(item: Kind) -> Kind:
     return item
 
 
-def study(paper: str) -> Callable[[Callable[[Scale], Any]], Study]:
+def study(
+    paper: str,
+    *,
+    parts: Callable[[Scale], list[dict[str, Any]]] | None = None,
+    timed: bool = False,
+) -> Callable[[Callable[..., Any]], Study]:
     """Declare a study: a table that a paper's claims and figures rest on.
 
     Parameters
     ----------
     paper : str
         The key of the paper, such as "kloft2011".
+    parts : callable, optional
+        A function of a `Scale` that lists keyword arguments. The study is called once
+        for each and returns one row or several; a run that is stopped loses one call.
+    timed : bool
+        It measures seconds: nothing else of the run computes meanwhile.
 
     Returns
     -------
     callable
-        A decorator for a function of a `Scale` that returns a pandas DataFrame. Its
-        docstring says what is measured. The table is computed once for a scale.
+        A decorator for a function of a `Scale` that returns a pandas DataFrame, or
+        with parts a dict or a list of dicts. Its docstring says what is measured. The
+        table is computed once for a scale.
     """
-    return lambda run: _register(Study(run, paper))
+    return lambda run: _register(Study(run, paper, parts=parts, timed=timed))
 
 
 def claim(
@@ -415,7 +475,9 @@ def claim(
     return lambda run: _register(Claim(run, paper, place, wrong, figure))
 
 
-def figure(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Figure]:
+def figure(
+    paper: str, place: str, *, sizes: dict[str, str] | None = None
+) -> Callable[[Callable[[Scale], Any]], Figure]:
     """Declare a figure of a paper, redrawn.
 
     Parameters
@@ -424,6 +486,8 @@ def figure(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Figure]
         The key of the paper.
     place : str
         Its name in the paper, such as "Figure 1".
+    sizes : dict, optional
+        What the caption adds by mode, such as {"quick": "2000 kernels."}.
 
     Returns
     -------
@@ -431,10 +495,12 @@ def figure(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Figure]
         A decorator for a function of a `Scale` that returns a matplotlib figure. Its
         docstring is the caption.
     """
-    return lambda run: _register(Figure(run, paper, place))
+    return lambda run: _register(Figure(run, paper, place, sizes or {}))
 
 
-def table(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Sheet]:
+def table(
+    paper: str, place: str, *, sizes: dict[str, str] | None = None
+) -> Callable[[Callable[[Scale], Any]], Sheet]:
     """Declare a table of a paper, computed anew.
 
     Parameters
@@ -443,6 +509,8 @@ def table(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Sheet]:
         The key of the paper.
     place : str
         Its name in the paper, such as "Table 1".
+    sizes : dict, optional
+        What the caption adds by mode, such as {"quick": "2000 kernels."}.
 
     Returns
     -------
@@ -450,7 +518,7 @@ def table(paper: str, place: str) -> Callable[[Callable[[Scale], Any]], Sheet]:
         A decorator for a function of a `Scale` that returns a pandas DataFrame in the
         shape of the paper's table. Its docstring is the caption.
     """
-    return lambda run: _register(Sheet(run, paper, place))
+    return lambda run: _register(Sheet(run, paper, place, sizes or {}))
 
 
 # ---- finding papers --------------------------------------------------------------
@@ -493,8 +561,14 @@ def load(key: str) -> Paper:
     return Paper(key, title, text, *kinds)
 
 
-def used_by(item: Item, scale: Scale) -> tuple[Any, list[str]]:
-    """What an item returns, and the studies it asked for."""
+def used(call: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What a call returns, and the studies that it asked for."""
     _USED.clear()
-    found = item(scale)
-    return found, [name for name in dict.fromkeys(_USED) if name != item.name]
+    found = call()
+    return found, list(dict.fromkeys(_USED))
+
+
+def used_by(item: Item, scale: Scale) -> tuple[Any, list[str]]:
+    """What an item returns, and the other studies it asked for."""
+    found, names = used(lambda: item(scale))
+    return found, [name for name in names if name != item.name]

@@ -6,10 +6,12 @@ earlier one was stopped, and no old result is taken for a new one.
 """
 
 import json
+import math
 import time
 import traceback
-from collections.abc import Iterable
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..util.extras import MissingExtra, missing, need
@@ -26,24 +28,42 @@ from ..util import style
 from ..util.files import write_whole
 from ..util.threads import blas_alone
 from ..util.workers import ending_with_us, losses_reported
-from . import items
-from .items import Claim, Figure, Item, Outcome, Paper, Scale
+from . import items, records, registry
+from .empirical import Empirical
+from .history import committed
+from .items import Claim, Figure, Item, Outcome, Paper, Scale, Study
 from .page import write_page, write_sheet
+from .rows import Deadline, OutOfTime
+from .source import Source
 
 WORK = ".work"  # inside the folder of results: what an interrupted run left
 
 
-def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
-    """Run one item of a paper; data that are missing are no error."""
+def perform(
+    key: str,
+    name: str,
+    scale: Scale,
+    results: Path,
+    seeds: tuple[int, ...] = (),
+    ends: float = math.inf,
+) -> Outcome:
+    """Run one item of a paper; data that are missing are no error.
+
+    seeds: in place of those that an empirical claim is registered with
+    ends: when studies stop between two parts, as of time.time()
+    """
+    Deadline.ends = ends
     paper = items.load(key)
     (item,) = (item for item in paper.items() if item.name == name)
     begun = time.perf_counter()
     outcome = Outcome(key, type(item).__name__.lower(), name)
     try:
         with blas_alone():  # sums of several threads have other last bits
-            outcome = _performed(item, scale, results, outcome)
+            outcome = _performed(item, scale, results, outcome, seeds)
     except DataNotFound as reason:
         outcome = replace(outcome, missing=str(reason.args[0]))
+    except OutOfTime as reason:
+        outcome = replace(outcome, unfinished=str(reason))
     except OSError:  # a full disk, say: every other item would meet it, too
         raise
     except Exception:
@@ -51,7 +71,11 @@ def perform(key: str, name: str, scale: Scale, results: Path) -> Outcome:
     return replace(outcome, seconds=time.perf_counter() - begun)
 
 
-def _performed(item: Item, scale: Scale, results: Path, outcome: Outcome) -> Outcome:
+def _performed(
+    item: Item, scale: Scale, results: Path, outcome: Outcome, seeds: tuple[int, ...]
+) -> Outcome:
+    if isinstance(item, Empirical):
+        return _judged(item, scale, outcome, seeds)
     if isinstance(item, Claim):
         return _checked(item, scale, outcome)
     found, studies = items.used_by(item, scale)
@@ -78,7 +102,42 @@ def _checked(item: Claim, scale: Scale, outcome: Outcome) -> Outcome:
     return outcome
 
 
+def _judged(
+    item: Empirical, scale: Scale, outcome: Outcome, seeds: tuple[int, ...]
+) -> Outcome:
+    """An empirical claim over its seeds; at the smallest size nothing is published."""
+    seeds = seeds or item.seeds_of(scale.mode)
+    small = scale.mode == "tiny"
+    name = "" if small else registry.check(item)
+    if name and not committed(item.paper, name):
+        raise registry.NotRegistered(
+            f"the registration {name} of {item.name} is not committed: commit it, and "
+            "run then"
+        )
+    (mine, others), studies = items.used(lambda: item.judge(scale, seeds))
+    outcome = replace(outcome, **asdict(mine), studies=tuple(studies), seeds=seeds)
+    if small:
+        return outcome
+    verdicts = tuple(other.verdict for other in others)
+    said = "; ".join(f"{other.evidence}: {other.verdict}" for other in others)
+    return replace(
+        outcome,
+        registration=name,
+        controls=verdicts,
+        contrary=", ".join(verdicts),
+        contrary_evidence=said,
+    )
+
+
 # ---- everything ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Task:
+    """An item of a paper at a seed."""
+
+    item: Item
+    scale: Scale
 
 
 def run_papers(
@@ -86,6 +145,10 @@ def run_papers(
     mode: str = "quick",
     *,
     seed: int = 0,
+    seeds: tuple[int, ...] = (),
+    only: tuple[str, ...] = (),
+    hours: float = math.inf,
+    cluster: str | None = None,
     out: str | Path | None = None,
     jobs: int = 2,
     console: Console | None = None,
@@ -95,52 +158,154 @@ def run_papers(
     The verdicts themselves are findings, not failures.
 
     keys: of the papers;  mode, seed: of the `Scale`
+    seeds: for empirical claims, in place of the registered ones; only with `out`
+    only: names of claims, figures and tables; the rest of the page stays
+    hours: after these, studies end with the part in hand; the same command goes on
+    cluster: the address of a Dask scheduler whose workers see the same folders
     out: the folder for pages and results, by default papers/
     """
     console = console or Console()
     home = items.ROOT / "papers" if out is None else Path(out).resolve()
+    if seeds and out is None:
+        raise ValueError("other seeds than the registered ones: give --out, too")
     scale = Scale(mode, seed, home / WORK)
     papers = [items.load(key) for key in keys]
     (home / WORK).mkdir(parents=True, exist_ok=True)  # or say at once that it cannot
-    first: list[Item] = [s for paper in papers for s in paper.studies.values()]
-    later = [item for p in papers for item in p.items() if item not in first]
+    how = records.made(time.strftime("%Y-%m-%d"))
+    pool = Pool(home, seeds, time.time() + 3600 * hours, jobs, cluster, console)
     outcomes: list[Outcome] = []
+    spent: dict[str, records.Records] = {}
     try:
-        for todo in (first, later):
-            outcomes += _run_all(todo, scale, home, jobs, console)
+        for paper in papers:
+            chosen = _chosen(paper, only)
+            needed = studies_of(paper, chosen, scale, seeds)
+            todo = [Task(s, replace(scale, seed=k)) for s, ks in needed for k in ks]
+            later = [Task(item, scale) for item in chosen]
+            for part in (
+                [t for t in todo if not _timed(t)],
+                [t for t in todo if _timed(t)],
+                later,
+            ):
+                alone = part and _timed(part[0])
+                outcomes += _run_all(part, pool, 1 if alone else jobs)
+            spent[paper.key] = {
+                s.name: records.of_study(s, scale, ks, how) for s, ks in needed
+            }
     except KeyboardInterrupt:
         console.print("[bold]interrupted[/]: the same command goes on from here")
         return False
     for paper in papers:
         mine = {o.name: o for o in outcomes if o.paper == paper.key}
-        page = write_page(paper, mine, scale, home)
+        if left := [o for o in mine.values() if o.unfinished]:
+            said = f"{len(left)} items are not finished: the same command goes on"
+            console.print(f"[bold]{paper.key}[/]: {said}")
+            continue
+        new = spent[paper.key] | {
+            item.name: records.of_outcome(item, mine[item.name], how)
+            for item in _chosen(paper, only)
+            if not (isinstance(item, Empirical) and mine[item.name].error)
+        }
+        page = write_page(paper, new, scale, home)
         console.print(_tally(paper, mine))
+        if seeds:
+            console.print(_agreement(paper, mine, mode))
         console.print(f"  {escape(str(page))}", soft_wrap=True)
     return all(outcome.sound for outcome in outcomes)
 
 
-def _run_all(
-    todo: list[Item], scale: Scale, home: Path, jobs: int, console: Console
-) -> list[Outcome]:
-    """The outcomes of items, printed as they come."""
+def _chosen(paper: Paper, only: tuple[str, ...]) -> list[Item]:
+    """Claims, figures and tables that are asked for; all by default."""
+    found = [item for item in paper.items() if not isinstance(item, Study)]
+    if unknown := set(only) - {item.name for item in found}:
+        raise ValueError(f"{paper.key} has no {', '.join(sorted(unknown))}")
+    return [item for item in found if not only or item.name in only]
+
+
+def studies_of(
+    paper: Paper, chosen: list[Item], scale: Scale, seeds: tuple[int, ...] = ()
+) -> list[tuple[Study, list[int]]]:
+    """The studies that items rest on, each with the seeds that it is asked for."""
+    needed: dict[str, set[int]] = {}
+    for item in chosen:
+        at = {scale.seed}
+        source = Source(item.run)
+        if isinstance(item, Empirical):
+            source, at = item.source, set(seeds or item.seeds_of(scale.mode))
+        for study in source.items:
+            if isinstance(study, Study):
+                needed.setdefault(study.name, set()).update(at)
+    return [
+        (s, sorted(needed[s.name])) for s in paper.studies.values() if s.name in needed
+    ]
+
+
+def _timed(task: Task) -> bool:
+    return isinstance(task.item, Study) and task.item.timed
+
+
+def _agreement(paper: Paper, outcomes: dict[str, Outcome], mode: str) -> str:
+    """How many empirical claims have the verdict that is published at this size."""
+    published = records.read(items.ROOT / "papers" / paper.key / "results", mode)
+    names = [
+        o.name for o in outcomes.values() if o.registration and o.name in published
+    ]
+    other = [n for n in names if outcomes[n].verdict != published[n]["verdict"]]
+    said = f"{len(names) - len(other)} of {len(names)} verdicts as published"
+    return f"  {said}" + (f"; others: {', '.join(other)}" if other else "")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Where and until when tasks run."""
+
+    home: Path
+    seeds: tuple[int, ...]
+    ends: float
+    jobs: int
+    cluster: str | None
+    console: Console
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Processes of this computer, or the workers of a cluster."""
+        from joblib import parallel_config
+
+        if self.cluster:
+            need("distributed")
+            from distributed import Client
+
+            with Client(self.cluster), parallel_config("dask"):
+                yield
+            return
+        more = ending_with_us("loky")
+        with parallel_config("loky", inner_max_num_threads=1, **more):
+            yield
+
+
+def _run_all(todo: list[Task], pool: Pool, jobs: int) -> list[Outcome]:
+    """The outcomes of tasks, printed as they come."""
     need("joblib")
-    from joblib import Parallel, delayed, parallel_config
+    from joblib import Parallel, delayed
 
     found: list[Outcome] = []
-    count, quiet = len(todo), not console.is_terminal
-    more = ending_with_us("loky")
-    with losses_reported(), parallel_config("loky", inner_max_num_threads=1, **more):
-        pool = Parallel(jobs, return_as="generator_unordered")
-        done = pool(delayed(perform)(i.paper, i.name, scale, home) for i in todo)
-        for outcome in track(done, "papers", count, console=console, disable=quiet):
+    count, screen = len(todo), pool.console
+    quiet = not screen.is_terminal or not todo
+    with losses_reported(), pool.open():
+        workers = Parallel(jobs, return_as="generator_unordered")
+        call = delayed(perform)
+        done = workers(
+            call(t.item.paper, t.item.name, t.scale, pool.home, pool.seeds, pool.ends)
+            for t in todo
+        )
+        for outcome in track(done, "papers", count, console=screen, disable=quiet):
             found.append(outcome)
-            console.print(_line(outcome))
+            screen.print(_line(outcome))
     return found
 
 
 MARKS = {
     "confirmed": "green", "refuted": "red", "partly": "yellow", "vacuous": "cyan",
-    "not testable": "dim",
+    "not testable": "dim", "inconclusive": "yellow", items.NOT_REPRODUCED: "red",
 }  # fmt: skip
 
 
@@ -149,6 +314,8 @@ def _line(outcome: Outcome) -> str:
     took = f"[dim]{outcome.seconds:.1f} s[/]"
     if outcome.error:
         return f"{what} [bold red]FAILED[/] {took}\n{escape(outcome.error)}"
+    if outcome.unfinished:
+        return f"{what} [bold]not finished[/]: {outcome.unfinished} {took}"
     if outcome.missing:
         return f"{what} left out: {escape(outcome.missing)}"
     if not outcome.verdict:
@@ -161,7 +328,7 @@ def _line(outcome: Outcome) -> str:
 
 
 def _tally(paper: Paper, outcomes: dict[str, Outcome]) -> str:
-    claims = [outcomes[name] for name in paper.claims]
+    claims = [outcomes[name] for name in paper.claims if name in outcomes]
     counts = {mark: sum(o.judged == mark for o in claims) for mark in MARKS}
     said = ", ".join(f"{count} {mark}" for mark, count in counts.items() if count)
     bad = sum(not outcome.sound for outcome in outcomes.values())

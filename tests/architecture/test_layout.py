@@ -33,7 +33,7 @@ PLUG_INS = {  # rooms in which every other file registers something
     },
 }
 CLOCKS = (  # who may read one
-    *("run", "campaign", "claims.run", "judge.exam.sandbox", "gmkl"),
+    *("run", "campaign", "claims.run", "claims.rows", "judge.exam.sandbox", "gmkl"),
     "reference.exact",
 )
 

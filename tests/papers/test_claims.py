@@ -10,11 +10,14 @@ import matplotlib.pyplot as plt
 import pytest
 
 from mklopt.claims import items as papers
+from mklopt.claims.empirical import Empirical
 from mklopt.claims.items import CONTRARY, Scale
 from mklopt.data.datasets import DataNotFound
 
 PAPERS = {key: papers.load(key) for key in papers.known()}
-CLAIMS = [c for paper in PAPERS.values() for c in paper.claims.values()]
+ALL = [c for paper in PAPERS.values() for c in paper.claims.values()]
+CLAIMS = [claim for claim in ALL if not isinstance(claim, Empirical)]
+MEASURED = [claim for claim in ALL if isinstance(claim, Empirical)]
 DRAWN = [f for p in PAPERS.values() for f in (*p.figures.values(), *p.sheets.values())]
 AT_LEAST = {"kloft2011": 12, "orabona2012": 10}
 
@@ -43,6 +46,17 @@ def test_a_check_comes_to_the_opposite_verdict_when_it_has_to(claim, scale):
     except DataNotFound as missing:
         pytest.skip(str(missing.args[0]))
     assert other.verdict in CONTRARY[found.verdict], (found, other)
+
+
+@pytest.mark.parametrize("claim", MEASURED, ids=name)
+def test_a_measured_claim_has_the_numbers_of_its_rule(claim, scale):
+    """At the smallest size numbers mean little: that they are judged is enough."""
+    try:
+        mine, others = claim.check(scale)
+    except DataNotFound as missing:
+        pytest.skip(str(missing.args[0]))
+    assert mine.numbers.keys() >= claim.rule.keys() and mine.evidence
+    assert others and all(other.evidence for other in others)
 
 
 @pytest.mark.parametrize("drawn", DRAWN, ids=name)

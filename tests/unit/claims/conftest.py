@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import linecache
 import sys
 from pathlib import Path
 
@@ -111,3 +113,36 @@ def run():
         return done, console.export_text()
 
     return smallest
+
+
+MEASURED = '''"""Empirical claims about squares."""
+from mklopt.claims.bounds import at_least, at_most
+from mklopt.claims.empirical import empirical
+from .studies import squares
+
+@empirical("KEY", "Table 1", measured="their mean", data=("drawn",),
+           rule=at_most(5), seeds=3)
+def the_mean_is_small(scale):
+    """The mean of the squares is small."""
+    return squares(scale).square.mean()
+
+@the_mean_is_small.control("the largest square is huge", at_least(1000))
+def the_largest(scale):
+    """The largest square."""
+    return squares(scale).square.max()
+'''
+
+
+def measured_toy(key, root, monkeypatch, old="", new=""):
+    room = root / "papers" / key
+    (room / "measured.py").write_text(MEASURED.replace("KEY", key))
+    for name in ("measured.py", "studies.py"):
+        text = (room / name).read_text()
+        (room / name).write_text(text.replace(old, new) if old else text)
+    for name in [n for n in sys.modules if n.split(".")[0] == "papers"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(papers, "_ITEMS", {})
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    return papers.load(key)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+from rich.console import Console
 
+from mklopt.claims import records, registry
 from mklopt.claims.items import Scale
-from mklopt.claims.run import Outcome, perform
+from mklopt.claims.run import Outcome, perform, run_papers
 from tests.faults import all_end, full_disk, workers
+from tests.unit.claims.conftest import measured_toy
 
 
 def outcome(**how) -> Outcome:
@@ -121,3 +125,36 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(
     with pytest.raises(OSError, match="file"):
         run(toy, out=tmp_path / "file")
     assert not (tmp_path / "mark").exists()
+
+
+def test_a_measured_claim_runs_once_it_is_registered(toy, tmp_path, monkeypatch):
+    """Its verdict needs both sizes, the page has it with its registration."""
+    paper = measured_toy(toy, tmp_path, monkeypatch)
+    how = {"jobs": 1, "only": ("the_mean_is_small",), "console": Console(quiet=True)}
+    assert not run_papers([toy], **how)
+    page = tmp_path / "papers" / toy / "README.md"
+    assert "| **inconclusive** | registered and not run" in page.read_text("utf-8")
+    registry.register(paper, {})
+    assert run_papers([toy], **how) and run_papers([toy], "full", **how)
+    results = page.parent / "results"
+    found = records.read(results, "quick")["the_mean_is_small"]
+    assert found["verdict"] == "confirmed" and found["controls"] == ["refuted"]
+    assert found["registration"] == registry.registrations(toy)[0]["registration"]
+    assert found["seeds"] == [0, 1, 2] and len(found["numbers"][""]) == 3
+    assert "| **confirmed** | quick, 3 seeds" in page.read_text("utf-8")
+    rows = (results / "data" / "squares.csv").read_text().splitlines()
+    assert rows[0].startswith("seed,") and len(rows) == 1 + 3 * 10
+    with pytest.raises(ValueError, match="give --out, too"):
+        run_papers([toy], seeds=(7, 8, 9), **how)
+    again = tmp_path / "again"
+    assert run_papers([toy], seeds=(7, 8, 9), out=again, **how)
+    found = records.read(again / toy / "results", "quick")["the_mean_is_small"]
+    assert found["seeds"] == [7, 8, 9]
+
+
+def test_a_run_stops_when_its_time_is_over(toy, tmp_path):
+    console = Console(width=200, record=True, file=io.StringIO())
+    assert not run_papers([toy], "tiny", hours=-1, jobs=1, console=console)
+    assert "the same command goes on" in console.export_text()
+    assert not (tmp_path / "papers" / toy / "README.md").exists()
+    assert run_papers([toy], "tiny", only=("squares_are_positive",), jobs=1)

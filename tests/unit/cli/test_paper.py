@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -35,6 +36,7 @@ def paper(*words: str):
 def test_the_size_is_chosen_by_a_flag(asked, words, mode):
     assert paper("kloft2011", *words, "--seed", "3", "--jobs", "1").exit_code == 0
     found = {"keys": ["kloft2011"], "mode": mode, "seed": 3, "out": None, "jobs": 1}
+    found |= {"seeds": (), "only": (), "cluster": None, "hours": math.inf}
     assert not asked.pop("console").stderr
     assert asked == found
 
