@@ -327,7 +327,7 @@ STARTED = (60, 120, 240, 480, 960)
 
 
 def _started(scale: Scale) -> list[dict]:
-    return [{"n": n} for n in scale.of(STARTED[:1], STARTED[:4], STARTED)]
+    return [{"n": n} for n in scale.of(STARTED[:2], STARTED[:4], STARTED)]
 
 
 @study("kloft2011", parts=_started)

@@ -11,15 +11,15 @@ from __future__ import annotations
 from functools import partial
 
 import pandas as pd
+
 from mklopt.claims.bounds import at_least, at_most, between
 from mklopt.claims.empirical import empirical
-
 from mklopt.claims.items import Scale
 
 from . import studies
 from .studies import INF, bayes_error
 
-SMALL, LARGE = range(1, 21), (1, 2, 3)  # data sets with n = 50, with n = 800
+SMALL, LARGE = range(1, 13), (1, 2, 3)  # data sets with n = 50, with n = 800
 DATA = ("kloft_toy",)
 SIZE = "n, features, ρ and the grid of C are the paper's; it has 250 repeats"
 NEAR = 0.005  # half a point of error counts as none
