@@ -148,7 +148,9 @@ def judged(
         intervals[name] = (low, middle, high)
         verdicts.append(bound.verdict((low, high)))
         text = f"{name} {middle:.4g}".lstrip()
-        text += f" ({low:.4g} to {high:.4g})" if len(numbers[name]) > 1 else ""
+        if len(numbers[name]) > 1:
+            kinds = {"t": "95 %: ", "range": "least and largest: "}
+            text += f" ({kinds[kind]}{low:.4g} to {high:.4g})"
         said.append(f"{text}, to be {bound.words()}")
     more = [
         f"{name} {np.median(values):.4g}"
@@ -251,26 +253,32 @@ def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
 def final(claim: Empirical, quick: dict | None, full: dict | None) -> tuple[str, str]:
     """The verdict on which both sizes agree, and why; from their records."""
     parts = {"quick": quick, "full": full}
-    said = [_said(mode, record) for mode, record in parts.items() if record]
+    known = {mode: one for mode, one in parts.items() if one and one["intervals"]}
+    said = [_said(mode, record) for mode, record in known.items()]
+    said += [f"{m.capitalize()}: {r['evidence']}" for m, r in parts.items()
+             if r and m not in known]  # fmt: skip
     if claim.whole:
-        said.append(f"quick has the paper's size: {claim.whole}")
-    elif not full:
-        said.append("at full size not run")
-    if not quick:
-        said.insert(0, "at quick size not run")
-    verdict, evidence = "inconclusive", ". ".join(said)
-    if quick and (claim.whole or (full and full["verdict"] == quick["verdict"])):
-        verdict = quick["verdict"]
-    used = [record for record in parts.values() if record]
-    if any(other != "refuted" for record in used for other in record["controls"]):
-        verdict, evidence = "inconclusive", f"{evidence}. A control was not refuted"
+        said.append(f"Quick has the paper's size: {claim.whole}")
+    said += [
+        f"At {mode} size not run"
+        for mode, record in parts.items()
+        if not record and not (mode == "full" and claim.whole)
+    ]
+    verdicts = {record["verdict"] for record in known.values()}
+    enough = {"quick"} if claim.whole else {"quick", "full"}
+    verdict = "inconclusive"
+    if enough <= known.keys() and len(verdicts) == 1:
+        verdict = verdicts.pop()
+    if any(set(record["controls"]) != {"refuted"} for record in known.values()):
+        verdict = "inconclusive"
+        said.append("A control was not refuted")
     if claim.stand_in:
-        evidence = f"{evidence}. Stand-in data: {claim.stand_in}"
+        said.append(f"Stand-in data: {claim.stand_in}")
         verdict = NOT_REPRODUCED if verdict == "refuted" else verdict
-    return verdict, evidence
+    return verdict, ". ".join(said)
 
 
 def _said(mode: str, record: dict[str, Any]) -> str:
     count = len(record["seeds"])
     seeds = f"{count} seeds" if count > 1 else "one run"
-    return f"{mode}, {seeds}: {record['verdict']}: {record['evidence']}"
+    return f"{mode.capitalize()}, {seeds}: {record['verdict']}: {record['evidence']}"

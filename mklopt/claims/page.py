@@ -28,7 +28,10 @@ def write_page(paper: Paper, new: Records, scale: Scale, home: Path) -> Path:
     """Write what a run came to, and the page; returns the path of the page."""
     results = home / paper.key / "results"
     _copy_data(paper, new, scale, results / "data")
-    records.write(results, scale.mode, new)
+    records.write(results, scale.mode, new, keep=[i.name for i in paper.items()])
+    drawn = [name for name in new if name in {**paper.figures, **paper.sheets}]
+    for mode in {*SIZES} - {scale.mode}:  # a figure has one file, of the last size
+        records.forget(results, mode, drawn)
     modes = (scale.mode,) if scale.mode not in SIZES else SIZES
     known = {m: records.current(paper, records.read(results, m)) for m in modes}
     order = {scale.mode: known[scale.mode]} | known  # what was just run comes first
@@ -118,9 +121,9 @@ def entry(item: Claim, known: By) -> dict[str, Any]:
 def _measured(item: Empirical, found: Records) -> tuple[str, str]:
     if not found:
         return "inconclusive", "registered and not run yet, or not registered yet"
-    missing = [one for one in found.values() if not one["intervals"]]
-    if missing:  # data that are not here, or an error
-        return missing[0]["verdict"], missing[0]["evidence"]
+    if not any(one["intervals"] for one in found.values()):  # data that are not here
+        first = next(iter(found.values()))
+        return first["verdict"], first["evidence"]
     if "tiny" in found:
         return found["tiny"]["verdict"], found["tiny"]["evidence"]
     return final(item, found.get("quick"), found.get("full"))
@@ -163,8 +166,8 @@ def _page(paper: Paper, entries: Entries, known: By, results: Path) -> str:
     if covered.statements:
         parts.append(_statements(covered, verdicts))
     parts.append(f"## Claims\n\n{_counts(entries)}\n\n{markdown(_ledger(entries))}\n")
-    if changed := registry.history(paper.key):
-        parts.append(_changes(changed))
+    if changed := _changes(paper):
+        parts.append(changed)
     parts += _shown("Figures", paper.figures, known, _figure)
     parts += _shown("Tables", paper.sheets, known, lambda i: _sheet(i, results))
     parts.append(_made(paper, known, covered.data))
@@ -203,9 +206,9 @@ def _counts(entries: Entries) -> str:
     if measured:
         said += (
             f" {measured} claims are measured: their rule was registered before it was "
-            "run ([registry.jsonl](registry.jsonl)); numbers are means over seeds with "
-            "95 % intervals. Where quick and full size disagree, or one of them was "
-            "not run, a claim is inconclusive."
+            "run ([registry.jsonl](registry.jsonl); the first digits of its hash are "
+            "shown). Numbers come with intervals over seeds. Where quick and full size "
+            "disagree, or one of them was not run, a claim is inconclusive."
         )
     return said
 
@@ -229,13 +232,25 @@ def _ledger(entries: Entries) -> Any:
     return table
 
 
-def _changes(lines: list[dict[str, Any]]) -> str:
+def _changes(paper: Paper) -> str:
+    """Rules that were changed after a result, and claims that were taken back."""
+    lines = registry.registrations(paper.key)
+    again = [line for line in lines if line.get("before")]
     said = [
         f"* `{line['claim']}`: {line['before'][:8]} became {line['registration'][:8]}: "
         f"{plain(line['why'])}"
-        for line in lines
+        for line in again
+        if line.get("seen")
     ]
-    return "## Rules that changed\n\n" + "\n".join(said) + "\n"
+    verdicts = registry.published(paper.key)
+    gone = {line["claim"] for line in lines} - paper.claims.keys()
+    said += [
+        f"* `{name}` was registered and taken back ({verdicts.get(name, 'not run')})"
+        for name in sorted(gone)
+    ]
+    if early := sum(not line.get("seen") for line in again):
+        said.append(f"* before any result was known: {early} changes of rules")
+    return "## Rules that changed\n\n" + "\n".join(said) + "\n" if said else ""
 
 
 def plain(text: str) -> str:

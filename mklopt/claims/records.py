@@ -32,9 +32,29 @@ def read(results: Path, mode: str) -> Records:
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
-def write(results: Path, mode: str, new: Records) -> Records:
-    """Replace the records of what was run; returns all of the mode."""
-    found = read(results, mode) | new
+def write(
+    results: Path, mode: str, new: Records, keep: Iterable[str] | None = None
+) -> Records:
+    """Replace the records of what was run; returns all of the mode.
+
+    keep: the names of the paper's items; others go, unless they were registered
+    """
+    known = read(results, mode)
+    if keep is not None:
+        names = set(keep)
+        known = {k: r for k, r in known.items() if k in names or r.get("registration")}
+    return _written(results, mode, known | new)
+
+
+def forget(results: Path, mode: str, names: Iterable[str]) -> None:
+    """Drop records."""
+    known = read(results, mode)
+    left = {name: record for name, record in known.items() if name not in set(names)}
+    if left != known:
+        _written(results, mode, left)
+
+
+def _written(results: Path, mode: str, found: Records) -> Records:
     text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)
     write_whole(results / f"{mode}.json", text.encode() + b"\n")
     return found

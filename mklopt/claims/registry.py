@@ -20,7 +20,7 @@ from .bounds import Bound
 from .empirical import Empirical
 from .items import Claim, Paper
 
-APART = ("registration", "why", "before")  # what the hash does not cover
+APART = ("registration", "why", "before", "seen")  # what the hash does not cover
 
 
 class NotRegistered(ValueError):
@@ -123,7 +123,7 @@ def register(
                     f"{claim.name} was changed after its result was known ({seen}): "
                     "say why with --why"
                 )
-            line |= {"before": last[claim.name], "why": _why(seen, why)}
+            line |= {"before": last[claim.name], "why": _why(seen, why), "seen": seen}
         added.append(line)
     _append(path_of(paper.key), added)
     return added
@@ -139,8 +139,3 @@ def _append(path: Path, lines: list[dict[str, Any]]) -> None:
     with open(path, "a", encoding="utf-8", newline="\n") as file:
         for line in lines:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-def history(key: str) -> list[dict[str, Any]]:
-    """The registrations that replaced another one."""
-    return [line for line in registrations(key) if line.get("before")]

@@ -22,5 +22,5 @@ def git(*words: str) -> str:
 def commit() -> str:
     """The commit that is checked out; "+" where code differs from it."""
     found = git("rev-parse", "--short=12", "HEAD")
-    changed = found and git("status", "--porcelain", "-uno", "--", *CODE)
+    changed = found and git("status", "--porcelain", "--", *CODE)
     return f"{found}+" if changed else found

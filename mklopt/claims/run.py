@@ -10,7 +10,6 @@ import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -68,6 +67,8 @@ def perform(
         raise
     except Exception:
         outcome = replace(outcome, error=traceback.format_exc(limit=-3))
+    finally:
+        Deadline.ends = math.inf
     return replace(outcome, seconds=time.perf_counter() - begun)
 
 
@@ -172,7 +173,7 @@ def run_papers(
     papers = [items.load(key) for key in keys]
     (home / WORK).mkdir(parents=True, exist_ok=True)  # or say at once that it cannot
     how = records.made(time.strftime("%Y-%m-%d"))
-    pool = Pool(home, seeds, time.time() + 3600 * hours, jobs, cluster, console)
+    pool = Pool(home, seeds, time.time() + 3600 * hours, cluster, console)
     outcomes: list[Outcome] = []
     spent: dict[str, records.Records] = {}
     try:
@@ -261,45 +262,53 @@ class Pool:
     home: Path
     seeds: tuple[int, ...]
     ends: float
-    jobs: int
     cluster: str | None
     console: Console
 
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Processes of this computer, or the workers of a cluster."""
-        from joblib import parallel_config
-
+    def outcomes(self, todo: list[Task], jobs: int) -> Iterator[Outcome]:
+        """As they come."""
+        more = (self.home, self.seeds, self.ends)
+        calls = [(t.item.paper, t.item.name, t.scale, *more) for t in todo]
         if self.cluster:
-            need("distributed")
-            from distributed import Client
+            return _on_cluster(self.cluster, calls, alone=jobs == 1)
+        return _here(calls, jobs)
 
-            with Client(self.cluster), parallel_config("dask"):
-                yield
+
+def _here(calls: list[tuple], jobs: int) -> Iterator[Outcome]:
+    """In processes of this computer."""
+    need("joblib")
+    from joblib import Parallel, delayed, parallel_config
+
+    more = ending_with_us("loky")
+    with losses_reported(), parallel_config("loky", inner_max_num_threads=1, **more):
+        workers = Parallel(jobs, return_as="generator_unordered")
+        yield from workers(delayed(perform)(*call) for call in calls)
+
+
+def _on_cluster(address: str, calls: list[tuple], alone: bool) -> Iterator[Outcome]:
+    """On the workers of a Dask cluster, which see the same folders."""
+    need("distributed")
+    from distributed import Client, as_completed
+
+    with Client(address) as client:
+        if alone:  # one after the other
+            for call in calls:
+                yield client.submit(perform, *call, pure=False).result()
             return
-        more = ending_with_us("loky")
-        with parallel_config("loky", inner_max_num_threads=1, **more):
-            yield
+        futures = [client.submit(perform, *call, pure=False) for call in calls]
+        for future in as_completed(futures):
+            yield future.result()
 
 
 def _run_all(todo: list[Task], pool: Pool, jobs: int) -> list[Outcome]:
     """The outcomes of tasks, printed as they come."""
-    need("joblib")
-    from joblib import Parallel, delayed
-
     found: list[Outcome] = []
     count, screen = len(todo), pool.console
     quiet = not screen.is_terminal or not todo
-    with losses_reported(), pool.open():
-        workers = Parallel(jobs, return_as="generator_unordered")
-        call = delayed(perform)
-        done = workers(
-            call(t.item.paper, t.item.name, t.scale, pool.home, pool.seeds, pool.ends)
-            for t in todo
-        )
-        for outcome in track(done, "papers", count, console=screen, disable=quiet):
-            found.append(outcome)
-            screen.print(_line(outcome))
+    done = pool.outcomes(todo, jobs) if todo else ()
+    for outcome in track(done, "papers", count, console=screen, disable=quiet):
+        found.append(outcome)
+        screen.print(_line(outcome))
     return found
 
 

@@ -16,7 +16,11 @@ from .words import AS_JSON, JOBS, console, echo_json, usage_errors
     default=True,
     help="Sizes for a laptop, or those of the paper.",
 )
-@click.option("--tiny", is_flag=True, help="Smallest sizes, to see that all runs.")
+@click.option(
+    "--tiny",
+    is_flag=True,
+    help="Smallest sizes, to see that all runs; pages in papers/.work/tiny/.",
+)
 @click.option("--seed", default=0, help="Of all random numbers.")
 @click.option(
     "--seeds",
@@ -78,6 +82,8 @@ def command(
     mode = "tiny" if tiny else "quick" if quick else "full"
     with usage_errors():
         chosen = known() if key == "all" else [key]
+        if tiny and out is None:  # it says nothing: published pages stay
+            out = str(ROOT / "papers" / ".work" / "tiny")
         if page:
             raise SystemExit(_page(chosen, mode))
         screen = console(as_json)

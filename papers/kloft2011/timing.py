@@ -22,7 +22,7 @@ is bounded by MOST_EXPONENT; numbers beyond it would not be finite.
 from __future__ import annotations
 
 import time
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,7 +114,7 @@ def timed(grams: Any, y: Array, method: Method) -> dict[str, Any]:
     return {**row, "support": int(np.count_nonzero(found.dual)), "status": found.status}
 
 
-@lru_cache(maxsize=None)
+@cache
 def warmed(label: str) -> bool:
     """Compile what a method needs, on a few samples."""
     (method,) = (m for m in METHODS if m.label == label)

@@ -5,40 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import data
 from mklopt.gmkl.families import Product
 from mklopt.gmkl.problem import Envelope, KernelFamilyProblem
 from mklopt.gmkl.regularizers import SquaredNorm
 from mklopt.reference.envelope import envelope_value
-from mklopt.solvers.steps.spectral_descent import spectral_length
-
-RNG = np.random.default_rng(0)
-
-
-# ---- section 4: which point fixes the spectral step ----------------------------------
-
-
-def test_slopes_that_match_at_the_current_point_leave_the_step_open():
-    """m(d) = W_n + ⟨g, d − d_n⟩ + ‖d − d_n‖²/2λ has the slope ⟨g, s⟩ at d_n for any λ.
-
-    Along s at the previous point, ⟨g_n, s⟩ − ⟨s, s⟩/λ = ⟨g_{n−1}, s⟩ for one λ only:
-    the step of Barzilai and Borwein.
-    """
-    before, now = RNG.uniform(size=(2, 5))
-    H = RNG.normal(size=(5, 5))
-    g_before, g_now = H @ H.T @ before, H @ H.T @ now
-    s, y = now - before, g_now - g_before
-    right = spectral_length(s, y, np.ones(5), 1.0)
-    for factor in (0.1, 1.0, 10.0):
-        length = factor * right
-
-        def slope(d, length=length):
-            return float(s @ (g_now + (d - now) / length))
-
-        assert slope(now) == pytest.approx(s @ g_now, rel=1e-12)
-        same = abs(slope(before) - s @ g_before) <= 1e-9 * abs(s @ g_before)
-        assert same == (factor == 1.0)
-
 
 # ---- section 1: derivatives that exist are not enough --------------------------------
 
@@ -108,29 +78,3 @@ def test_not_every_distance_makes_a_kernel():
     for d in (0.01, 0.1, 3.0):
         K = Product([squares]).combine(np.array([d]))
         assert np.linalg.eigvalsh(K)[0] > -1e-12
-
-
-# ---- table 1 -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name, printed, kernels", [("breast-w", 10, 143),
-                                                    ("wpbc", 34, 455)])  # fmt: skip
-def test_two_sets_have_one_feature_less_than_printed(name, printed, kernels):
-    """Rows and kernels fit the table's own dimensions, the sets have one less."""
-    try:
-        found = data.load(name)
-    except data.DataNotFound as missing:
-        pytest.skip(str(missing.args[0]))
-    assert len(found.y) == {"breast-w": 683, "wpbc": 194}[name]
-    assert found.X.shape[1] == printed - 1
-    assert kernels == 13 * (printed + 1) != 13 * (found.X.shape[1] + 1)
-
-
-@pytest.mark.parametrize("name, printed, kernels", [("liver", 6, 91), ("pima", 8, 117),
-                                                    ("sonar", 60, 793)])  # fmt: skip
-def test_the_other_sets_have_what_is_printed(name, printed, kernels):
-    try:
-        found = data.load(name)
-    except data.DataNotFound as missing:
-        pytest.skip(str(missing.args[0]))
-    assert found.X.shape[1] == printed and kernels == 13 * (printed + 1)

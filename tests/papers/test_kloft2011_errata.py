@@ -205,21 +205,6 @@ def test_the_dual_norm_is_the_conjugate_of_half_the_square():
         assert np.argmax(printed) == len(t) - 1 and printed[-1] > 1  # it has no maximum
 
 
-def test_the_grid_of_section_5_1_has_negative_exponents():
-    """Half steps from −4 to 0 are nine values of C, of which −3.5 is the second."""
-    studies = importlib.import_module("papers.kloft2011.studies")
-    steps = np.diff(np.log10(studies.GRID))
-    assert np.allclose(steps, 0.5) and np.isclose(studies.GRID[1], 10**-3.5)
-    assert not np.isclose(-4 + steps[0], 3.5)  # as printed the second is 10^3.5
-
-
-def test_table_1_has_one_norm_more_than_its_text():
-    """Ten columns, of which the text lists nine: 16 is missing."""
-    studies = importlib.import_module("papers.kloft2011.studies")
-    text = (1, 32 / 31, 16 / 15, 8 / 7, 4 / 3, 2, 4, 8, np.inf)
-    assert set(studies.LOCALIZATION) - set(text) == {16.0}
-
-
 def test_powers_of_norms_increase():
     """‖exp θ‖_p² is convex because ‖·‖_p² is convex and non-decreasing, θ ≥ 0."""
     rng = np.random.default_rng(0)

@@ -84,9 +84,9 @@ def errata() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("row", errata(), ids=lambda row: f"{row[0]}, {row[1]}")
-def test_every_erratum_names_a_proof_that_exists(row):
+def test_every_erratum_names_a_proof_that_exists_or_what_to_read(row):
     paper, place, printed, right, shown = row
     assert paper in papers.known() and place and printed and right
     names = re.findall(r"test_\w+", shown)
-    assert names, f"no test shows it: {shown}"
+    assert names or shown.startswith("reading: "), f"no test shows it: {shown}"
     assert not [name for name in names if name not in TESTS]

@@ -89,7 +89,8 @@ def test_three_seeds_data_and_a_measure_are_asked_for():
 
 
 def record(verdict: str, control: str = "refuted") -> dict:
-    return {"verdict": verdict, "evidence": "e", "seeds": [0], "controls": [control]}
+    found = {"verdict": verdict, "evidence": "e", "seeds": [0], "controls": [control]}
+    return found | {"intervals": {"": [0, 1, 2]}}
 
 
 def test_both_sizes_have_to_agree(declare):
@@ -102,6 +103,9 @@ def test_both_sizes_have_to_agree(declare):
     assert final(declare(at_least(8), whole="the set is small"), good, None)[0] == (
         "confirmed"
     )
+    missing = {"verdict": "not testable", "evidence": "no data", "intervals": {}}
+    verdict, why = final(claim, good, missing)
+    assert verdict == "inconclusive" and "Full: no data" in why
     wrong = record("confirmed", "confirmed")
     verdict, why = final(claim, good, wrong)
     assert verdict == "inconclusive" and "control was not refuted" in why

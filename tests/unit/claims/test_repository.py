@@ -20,6 +20,9 @@ def test_a_commit_is_named_and_changed_code_marked(tmp_path, monkeypatch):
     assert len(commit()) == 12
     code.write_text("2")
     assert commit().endswith("+")
+    code.with_name("new.py").write_text("3")
+    assert commit().endswith("+")
+    code.with_name("new.py").unlink()
     (tmp_path / "notes.txt").write_text("3")
     subprocess.run(["git", "checkout", "-q", "mklopt"], cwd=tmp_path, check=True)
     assert len(commit()) == 12

@@ -141,7 +141,7 @@ def test_a_measured_claim_runs_once_it_is_registered(toy, tmp_path, monkeypatch)
     assert found["verdict"] == "confirmed" and found["controls"] == ["refuted"]
     assert found["registration"] == registry.registrations(toy)[0]["registration"]
     assert found["seeds"] == [0, 1, 2] and len(found["numbers"][""]) == 3
-    assert "| **confirmed** | quick, 3 seeds" in page.read_text("utf-8")
+    assert "| **confirmed** | Quick, 3 seeds" in page.read_text("utf-8")
     rows = (results / "data" / "squares.csv").read_text().splitlines()
     assert rows[0].startswith("seed,") and len(rows) == 1 + 3 * 10
     with pytest.raises(ValueError, match="give --out, too"):
@@ -158,3 +158,13 @@ def test_a_run_stops_when_its_time_is_over(toy, tmp_path):
     assert "the same command goes on" in console.export_text()
     assert not (tmp_path / "papers" / toy / "README.md").exists()
     assert run_papers([toy], "tiny", only=("squares_are_positive",), jobs=1)
+
+
+def test_a_cluster_runs_a_paper(toy, run, tmp_path):
+    pytest.importorskip("distributed")
+    from distributed import LocalCluster
+
+    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=False, **how) as cluster:
+        _, shown = run(toy, cluster=cluster.scheduler_address)
+    assert "2 confirmed" in shown and (tmp_path / "mark").read_text() == "x"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mklopt.claims import items, run
+from mklopt.claims import history, items, registry, run
 from mklopt.cli import main
 
 
@@ -36,6 +36,8 @@ def paper(*words: str):
 def test_the_size_is_chosen_by_a_flag(asked, words, mode):
     assert paper("kloft2011", *words, "--seed", "3", "--jobs", "1").exit_code == 0
     found = {"keys": ["kloft2011"], "mode": mode, "seed": 3, "out": None, "jobs": 1}
+    if mode == "tiny":  # published pages stay
+        found["out"] = str(items.ROOT / "papers" / ".work" / "tiny")
     found |= {"seeds": (), "only": (), "cluster": None, "hours": math.inf}
     assert not asked.pop("console").stderr
     assert asked == found
@@ -63,3 +65,25 @@ def test_mistakes_are_one_sentence_and_exit_code_2(tmp_path, monkeypatch):
     monkeypatch.setattr(items, "ROOT", tmp_path)
     wrong = paper("all")
     assert wrong.exit_code == 2 and "run this in a checkout" in wrong.output
+
+
+def test_rules_are_registered_and_the_order_of_results_is_checked(monkeypatch):
+    monkeypatch.setattr(
+        registry, "register", lambda *a: [{"claim": "c", "registration": "abc"}]
+    )
+    said = paper("kloft2011", "--register")
+    assert said.exit_code == 0 and "kloft2011 c abc" in said.output
+    monkeypatch.setattr(history, "check", lambda key: [])
+    assert paper("all", "--registry").exit_code == 0
+    monkeypatch.setattr(history, "check", lambda key: [f"{key} is late"])
+    late = paper("kloft2011", "--registry")
+    assert late.exit_code == 1 and "kloft2011 is late" in late.output
+
+
+def test_seeds_are_whole_numbers_and_only_names_items(asked):
+    assert (
+        paper("kloft2011", "--seeds", "7,8", "--only", "a", "--out", "x").exit_code == 0
+    )
+    assert asked["seeds"] == (7, 8) and asked["only"] == ("a",)
+    wrong = paper("kloft2011", "--seeds", "x")
+    assert wrong.exit_code == 2 and "give whole numbers" in wrong.output
