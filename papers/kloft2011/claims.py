@@ -512,21 +512,22 @@ def interleaved_steps_converge_without_exact_svms(
     return decide(good, words, gap=worst)
 
 
-@claim("kloft2011", "Section 4.2", wrong="the two methods swapped")
+@claim("kloft2011", "Section 4.2", wrong="a tenth of the pairs is enough")
 def interleaving_saves_work_on_alpha(scale: Scale, wrong: bool = False) -> Finding:
     """Most of a wrapper's work on α goes into mixtures that are not the best: with the
     step in θ after every pair fewer pairs are needed than with SVMs solved to 1e-3.
     (A pair takes two rows of every kernel, or of the mixture alone where a wrapper
-    stores it: section 5.5 has the passes.)
+    stores it: section 5.5 has the seconds.)
     """
     saved = []
     for problem in chunked(scale):
         mixed, wrapped = (until(problem, 1e-3, solved=s).pairs for s in (INF, 1e-3))
-        saved.append(mixed / wrapped if wrong else wrapped / mixed)
-    names = ("interleaving", "a wrapper") if wrong else ("the wrapper", "interleaving")
-    words = f"to a certified gap of 1e-3 {names[0]} takes {min(saved):.1f} to "
-    words += f"{max(saved):.1f} times the pairs of {names[1]} in {len(saved)} problems"
-    return decide(min(saved) >= 1.2, words, least=min(saved), most=max(saved))
+        saved.append(wrapped / mixed)
+    words = f"to a certified gap of 1e-3 the wrapper takes {min(saved):.1f} to "
+    words += f"{max(saved):.1f} times the pairs of interleaving in {len(saved)} "
+    words += "problems (p = 4/3, 2, 4)"
+    enough = 10 if wrong else 1.2
+    return decide(min(saved) >= enough, words, least=min(saved), most=max(saved))
 
 
 @claim("kloft2011", "Section 4.4.2", wrong="a kernel that is not centred")
@@ -666,3 +667,23 @@ def penalty_and_constraint_have_the_same_sets_of_solutions(
     words += "values of τ give the same set"
     words += "" if wrong else " (theorem 1 stands: all solutions of (4) share ‖θ‖)"
     return decide(equal, words, solutions=len(penalized), matches=equal)
+
+
+# ---- section 5.5 -----------------------------------------------------------------
+
+
+@claim("kloft2011", "Section 5.5, memory", wrong="one triangle of each matrix")
+def stored_kernels_take_the_memory_that_is_printed(
+    scale: Scale, wrong: bool = False
+) -> Finding:
+    """In double precision 50 matrices of 8,000² take about 24 GB and of 20,000² about
+    149 GB, 1,000 of 1,000² 7.4 GB and 10,000 of them 74 GB (as 2^30 bytes).
+    """
+    sizes = {(50, 8000): 24, (50, 20_000): 149, (1000, 1000): 7.4, (10_000, 1000): 74}
+    off, said = 0.0, []
+    for (M, n), printed in sizes.items():
+        numbers = M * n * (n + 1) / 2 if wrong else M * n**2
+        found = 8 * numbers / 2**30
+        off = max(off, abs(found / printed - 1))
+        said.append(f"{M} × {n}²: {found:.1f}")
+    return decide(off <= 0.02, f"in units of 2^30 bytes: {', '.join(said)}", off=off)

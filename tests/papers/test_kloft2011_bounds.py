@@ -144,12 +144,6 @@ def test_the_list_of_cortes_has_p_2_and_infinity():
         bounds.cortes_bound(50, 100, 1.0)
 
 
-def test_negative_weights_break_eq_32_as_printed():
-    """‖θ‖_1 = 1ᵀθ is said for all θ in R^M; it needs θ ≥ 0, as √θ does."""
-    theta = np.array([1.0, -1.0])
-    assert np.sum(theta) != np.linalg.norm(theta, 1)
-
-
 def test_one_kernel_has_no_bound():
     with pytest.raises(ValueError, match="two kernels"):
         bounds.sparse_bound(100, 1)

@@ -190,6 +190,21 @@ def test_the_margins_of_theorem_4_need_their_labels():
     assert reference.solve(problem()).lower > 1
 
 
+def test_the_dual_norm_is_the_conjugate_of_half_the_square():
+    """½‖x‖_*² = sup ⟨x, u⟩ − ½‖u‖²; sup ⟨x, u⟩ − ½‖u‖ is 0 or ∞, and so is its square.
+
+    On rays u = t e, e where Hölder's inequality is sharp: the suprema over t.
+    """
+    t, x = np.linspace(0, 10, 10_001), np.array([0.3, 1.1, 0.7])
+    for p in (4 / 3, 2.0, 4.0):
+        e = x ** (dual_exponent(p) - 1)
+        e /= norm(e, p)
+        assert np.isclose(norm(x, dual_exponent(p)), x @ e)
+        assert np.isclose(np.max(t * (x @ e) - t**2 / 2), 0.5 * (x @ e) ** 2, rtol=1e-5)
+        printed = t * (x @ e) - t / 2
+        assert np.argmax(printed) == len(t) - 1 and printed[-1] > 1  # it has no maximum
+
+
 def test_powers_of_norms_increase():
     """‖exp θ‖_p² is convex because ‖·‖_p² is convex and non-decreasing, θ ≥ 0."""
     rng = np.random.default_rng(0)
