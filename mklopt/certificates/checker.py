@@ -5,8 +5,8 @@
     f* = min over w, b   Σ C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ⟨w_m, ψ_m⟩ + b
 
 K_m is in the file as an upper triangle, as a factor L_m, K_m = L_m L_mᵀ, or as a rule
-of points (matrices.py). Ω has a name, or a conic form (conic.py). Floats are read as the rational numbers they are. What is
-proved here:
+of points (matrices.py). Ω has a name, or a conic form (conic.py). Floats are read as
+the rational numbers they are. What is proved here:
 1. K_m + δ_m I ⪰ 0. Factors and rules are. For triangles, some Cholesky factor R in
    floats is rounded to integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a
    dominant diagonal.
@@ -43,7 +43,7 @@ else:  # python -I checker.py: the files beside it
 
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 OUTWARD, SERIES, UP = (Decimal(f"1e-{digits}") for digits in (30, 12, 50))
-LEAST = Decimal("1e-999999999")  # above everything that underflows
+LEAST = Decimal("1e-400000000")  # above what underflows, also with 32 bits
 ZERO, NONE = Decimal(0), Fraction(0)
 
 
