@@ -27,7 +27,9 @@ ASSETS = (
 CDN = "https://cdn.jsdelivr.net/npm/pyodide@314.0.7/"
 
 
-def write_page(path: str | os.PathLike, pyodide: str | os.PathLike | None = None) -> None:
+def write_page(
+    path: str | os.PathLike, pyodide: str | os.PathLike | None = None
+) -> None:
     """Write the page.
 
     Parameters

@@ -96,7 +96,9 @@ def ordered(cones: Cones) -> Cones:
     A, M = sp.csc_matrix(cones.A[:, order]), len(cones.x)
     A.eliminate_zeros()
     zeros = np.zeros(A.shape[1]), sp.csc_matrix((A.shape[1],) * 2)
-    return Cones(zeros[1], zeros[0], A, cones.b, cones.blocks, np.arange(M), np.array([M]), 0.0)
+    return Cones(
+        zeros[1], zeros[0], A, cones.b, cones.blocks, np.arange(M), np.array([M]), 0.0
+    )
 
 
 def multiplier(formulation: Formulation, squares: list[Fraction]) -> list[int]:
@@ -106,7 +108,7 @@ def multiplier(formulation: Formulation, squares: list[Fraction]) -> list[int]:
     judge, e = Conic(terms_of(formulation, M), M), _start(cones, INSIDE_DUAL)
     equations = sp.csr_matrix(cones.A.T)
     for push in PUSHES * max(1.0, v.max()):
-        goal = cones.cost(v * (1 + push) + 1e-3 * push, -1.0)
+        goal = cones.cost(v + push * (1 + v), -1.0)
         found = cones.solve(push * (cones.A.T @ e) - goal)
         if found.status != "Solved":
             continue
@@ -129,7 +131,7 @@ def epigraph_point(formulation: Formulation, squares: list[Fraction]) -> list[in
     above = sp.csc_matrix(-cones.unit_rows())
     A = sp.csc_matrix(sp.vstack([cones.A, above]))
     for push in PUSHES * max(1.0, u.max()):
-        larger = -u * (1 + push) - push
+        larger = -u - push * (1 + u)
         b = np.concatenate([cones.b - push * e, larger])
         wide = replace(cones, A=A, b=b, blocks=[*cones.blocks, ("nonneg", M, 0.0)])
         found = wide.solve(cones.cost(0.0, 1.0))
@@ -185,10 +187,13 @@ def exactly(rows: sp.csr_matrix, right: Array, x: Array) -> list[Fraction] | Non
     places, moved = _independent(rows)
     A = [{int(j): Fraction(float(a)) for j, a in _entries(rows, i)} for i in places]
     short = [
-        Fraction(float(right[i])) - sum((a * found[j] for j, a in row.items()), Fraction(0))
+        Fraction(float(right[i]))
+        - sum((a * found[j] for j, a in row.items()), Fraction(0))
         for i, row in zip(places, A)
     ]
-    steps = eliminated([{j: a for j, a in row.items() if j in moved} for row in A], short)
+    steps = eliminated(
+        [{j: a for j, a in row.items() if j in moved} for row in A], short
+    )
     if steps is None:
         return None
     for j, change in steps.items():
@@ -238,7 +243,10 @@ def _without(one: tuple, pivot: int, row: dict, value: Fraction) -> tuple:
     if pivot not in mine:
         return one
     factor = mine[pivot] / row[pivot]
-    both = {j: mine.get(j, Fraction(0)) - factor * row.get(j, Fraction(0)) for j in {*mine, *row}}
+    both = {
+        j: mine.get(j, Fraction(0)) - factor * row.get(j, Fraction(0))
+        for j in {*mine, *row}
+    }
     return {j: a for j, a in both.items() if a and j != pivot}, right - factor * value
 
 

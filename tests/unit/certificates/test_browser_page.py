@@ -73,12 +73,23 @@ def test_a_browser_gives_the_verdicts_of_the_command_line(tmp_path):
     path = tmp_path / "verify.html"
     browser_page.write_page(path, Path(folder))
     good = resigned(tiny())
-    files = {"good.cert": good, "bad.cert": good[:-1], "claim.cert": resigned(tiny(lower=2.0))}
-    texts = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    files = {
+        "good.cert": good,
+        "bad.cert": good[:-1],
+        "claim.cert": resigned(tiny(lower=2.0)),
+    }
+    texts = {
+        name: base64.b64encode(content).decode() for name, content in files.items()
+    }
     page = path.read_text(encoding="utf-8")
     driver = DRIVER.replace("@FILES@", json.dumps(texts))
     path.write_text(page.replace("</html>", driver), encoding="utf-8")
-    how = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=100000"]
+    how = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--virtual-time-budget=100000",
+    ]
     run = [browser, *how, "--dump-dom", path.as_uri()]
     shown = subprocess.run(run, capture_output=True, text=True, timeout=200).stdout
     verdicts = re.findall(r'<pre class="(\w+)">(\S+)\n(\w+):', shown)

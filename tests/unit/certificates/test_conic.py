@@ -1,4 +1,4 @@
-"""Ω by its conic form: cones, multipliers, points of the epigraph, and what is false."""
+"""Ω by its conic form: cones, multipliers, points of the epigraph; what is false."""
 
 from __future__ import annotations
 
@@ -43,11 +43,16 @@ def test_no_point_of_a_cone_is_opposite_to_its_dual(name, given):
     size = 2 if name == "nonnegative" else 3
     found = {True: [], False: []}  # type: ignore[var-annotated]
     while min(map(len, found.values())) < 150:
-        s = [Fraction(rng.choice([rng.gauss(0, 1), rng.randint(-1, 1)])) for _ in range(size)]
+        s = [
+            Fraction(rng.choice([rng.gauss(0, 1), rng.randint(-1, 1)]))
+            for _ in range(size)
+        ]
         for dual, points in found.items():
             if inside(name, Fraction(given), s, dual):
                 points.append(s)
-    products = [sum(a * b for a, b in zip(s, y)) for s in found[False] for y in found[True]]
+    products = [
+        sum(a * b for a, b in zip(s, y)) for s in found[False] for y in found[True]
+    ]
     assert min(products) >= 0 and min(products) < 0.05
 
 
@@ -59,7 +64,11 @@ def test_the_border_of_curved_cones(dual):
         a = mpmath.mpf(POWER.numerator) / POWER.denominator
         x, y = (a * 2, (1 - a) * 3) if dual else (mpmath.mpf(2), mpmath.mpf(3))
         z = mpmath.mpf(2) ** a * mpmath.mpf(3) ** (1 - a)
-        e = mpmath.exp(mpmath.mpf(2) / 3 - 1) if dual else 3 * mpmath.exp(mpmath.mpf(2) / 3)
+        e = (
+            mpmath.exp(mpmath.mpf(2) / 3 - 1)
+            if dual
+            else 3 * mpmath.exp(mpmath.mpf(2) / 3)
+        )
         grow = lambda x, sign: Fraction(int(x * (1 + sign * near) * 2**180), 2**180)  # noqa: E731
         for sign in (1, -1):
             s = [grow(x, 0), grow(y, 0), grow(z, -sign)]
@@ -92,7 +101,7 @@ def test_bounds_of_a_small_form():
     """Ω(u) = u + 2√(u² + 1): Ω*(v) = −√(4 − (v − 1)²) for 1 ≤ v < 3."""
     conic = Conic(TERMS, 1)
     top = 10**9  # τ, and the unit of the multiplier: 2 ≥ ‖(1, √3)‖
-    y = [2 * top, 0, top, 2 * top, -top, -int(top * 3**0.5)]
+    y = [-2 * top, 0, top, 2 * top, -top, -int(top * 3**0.5)]
     value = conic.conjugate([Fraction(4)], y)
     assert 0 <= value + Fraction(3**0.5) < 1e-8
     with pytest.raises(Refused, match="second_order"):

@@ -102,7 +102,7 @@ def test_a_class_with_the_name_of_ours_is_written_by_its_form(tmp_path):
 
 def test_points_that_are_not_exact_are_not_written(tmp_path, monkeypatch):
     """Without the exact solution of the equations no push is enough."""
-    result = solution(exponential)
+    result = solution(irrational)
     unit = lambda rows, right, x: [Fraction(float(a)) for a in x]  # noqa: E731
     monkeypatch.setattr(conic_form, "exactly", unit)
     with pytest.raises(ValueError, match="no exact multiplier"):
@@ -143,12 +143,45 @@ def test_the_columns_of_a_form_are_u_then_t(tmp_path):
     u = [Fraction(1), Fraction(2), Fraction(3)]
     conic.penalty([a * a for a in u], [10, 20, 30, 57, *[0] * (conic.width - 4), 10])
     with pytest.raises(Refused):
-        conic.penalty([a * a for a in u], [10, 20, 30, 56, *[0] * (conic.width - 4), 10])
+        conic.penalty(
+            [a * a for a in u], [10, 20, 30, 56, *[0] * (conic.width - 4), 10]
+        )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_show_no_more_than_closed_forms(seed):
+    """Ω and Ω* of the elastic net are below what any point shows, also a forged one."""
+    rng, omega = np.random.default_rng(seed), F.ElasticNet(0.5)
+    conic = conic_form.Conic(conic_form.terms_of(as_elastic_net, 4), 4)
+    x = rng.uniform(0, 2, 4) * (rng.random(4) < 0.7)
+    squares = [Fraction(a) ** 2 for a in x]
+    for make, shown, truth in (
+        (conic_form.multiplier, conic.conjugate, omega.conjugate(x)),
+        (conic_form.epigraph_point, conic.penalty, omega.value(x)),
+    ):
+        point = make(as_elastic_net, squares)
+        assert 0 <= float(shown(squares, point)) - truth + 1e-14 < 1e-7
+        accepted = 0
+        for _ in range(300):
+            i, k = rng.integers(len(point)), int(rng.integers(4, 45))
+            other = list(point)
+            other[i] += int(rng.choice([-1, 1])) * (abs(other[i]) >> k)
+            try:
+                value = shown(squares, other)
+            except Refused:
+                continue
+            accepted += 1
+            assert float(value) >= truth - 1e-14
+        assert accepted > 5
 
 
 def test_floats_are_rounded_outward():
     from decimal import Decimal
 
     third = Decimal(1) / Decimal(3)
-    assert Decimal(conic_form._float(third, -1)) <= third <= Decimal(conic_form._float(third, 1))
+    assert (
+        Decimal(conic_form._float(third, -1))
+        <= third
+        <= Decimal(conic_form._float(third, 1))
+    )
     assert conic_form._float(Decimal("0.5"), -1) == conic_form._float(Decimal("0.5"), 1)
