@@ -28,16 +28,16 @@ def samples_of(problem: Problem, part: int = PART) -> Array | None:
     to be there in the proportion of the whole problem, roughly.
     """
     n, y, M = problem.grams.n, problem.y, problem.grams.M
-    if n < FEWEST or M * n**2 < WORTH:
+    if n < FEWEST:
         return None
     stored = problem.grams.storage in ("packed", "full", "disk")
     if problem.grams.by_rows:
         stored, part = True, max(part, int(n * np.sqrt(4 * M / MOST_BYTES)) + 1)
     which = _last_or_blocks(problem, part)
+    worth = len(which) >= FEWEST and M * n**2 >= WORTH
     size = len(which) * (len(which) + 1) // 2 * problem.grams.dtype.itemsize
     large = M * size > MOST_BYTES
-    few = len(which) < FEWEST
-    if not stored or few or large or len(problem.shape) > 1:
+    if not stored or not worth or large or len(problem.shape) > 1:
         return None
     if problem.loss.labels == "real":
         return which
