@@ -133,7 +133,7 @@ def opened(content: bytes) -> dict[str, Any]:
     demand(len(content) <= MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
     head, _, body = content.partition(b"\n")
     known = head[: len(FORMAT)] in FORMATS
-    demand(known, f"it does not begin with {FORMAT.decode()!r}, or 1 in place of 2")
+    demand(known, f"it does not begin with {FORMAT.decode()!r}, or 1 to 3 in its place")
     same = head[len(FORMAT) :] == hashlib.sha256(body).hexdigest().encode()
     demand(same, "the content does not have the hash in the first line")
     claim = parsed(body)
