@@ -164,6 +164,9 @@ class Checker {
             exact += gain;
             magnitude += abs(gain) + (c.loss.entropic() ? c.C[i] : Rational(0));
         }
+        const bool conic = c.formulation.name == "Conic";
+        Rational shown = 0;
+        if (conic) shown = c.formulation.conic.conjugate(v2, c.multiplier);
         const bool holds = decided([&] {
             Interval gains(exact), size(magnitude);
             for (size_t i = 0; i < c.n && c.loss.entropic(); ++i) {
@@ -171,9 +174,13 @@ class Checker {
                 gains += entropy;
                 size += entropy;
             }
-            const Interval conjugate = c.formulation.conjugate(v2, c.slack);
-            size += conjugate;
-            const Interval value = gains - conjugate - Interval(margin()) * size;
+            Interval conjugate, other;  // other: −Ω*, where it is negative
+            if (!conic)
+                conjugate = c.formulation.conjugate(v2, c.slack);
+            else
+                (shown > 0 ? conjugate : other) = Interval(Rational(abs(shown)));
+            size += conjugate + other;
+            const Interval value = gains + other - conjugate - Interval(margin()) * size;
             return value.surely_at_least(c.lower) - value.surely_below(c.lower);
         });
         demand(holds, "lower is not proved");
@@ -193,11 +200,19 @@ class Checker {
             for (size_t cls = 0; cls < c.k; ++cls)
                 predictions[i].push_back(c.stretch * (f[cls].at(i) + c.primal_bias[cls]));
         const Rational error = abs(c.stretch) * *std::max_element(errors.begin(), errors.end());
+        const bool conic = c.formulation.name == "Conic";
+        Rational shown = 0;
+        if (conic) shown = c.formulation.conic.penalty(u2, c.epigraph);
         const bool holds = decided([&] {
-            Interval value = c.formulation.penalty(u2, c.direction);
+            Interval value, negative;  // negative: −Ω, where Ω is
+            if (!conic)
+                value = c.formulation.penalty(u2, c.direction);
+            else
+                (shown > 0 ? value : negative) = Interval(Rational(abs(shown)));
             for (size_t i = 0; i < c.n; ++i)
                 value += Interval(c.C[i]) * worst(predictions[i], error, c.y[i]);
-            value += Interval(margin()) * value;
+            const Interval size = value + negative;
+            value = value - negative + Interval(margin()) * size;
             return value.surely_at_most(c.upper) - value.surely_above(c.upper);
         });
         demand(holds, "upper is not proved");

@@ -21,6 +21,7 @@ using Numbers = std::vector<double>;
 
 enum class Kind {
     Exponent, Positive, NonNegative, Unit, Weights, Prior, Groups, Matrix,  // of V and Ω
+    Sparse, Bounds, Cones,                                                  // of a conic Ω
     Degree, Columns, Divisors                                               // of kernels
 };
 using Parameters = std::vector<std::pair<std::string, Kind>>;
@@ -52,6 +53,7 @@ inline const std::map<std::string, Parameters> FORMULATIONS = {
     {"VSKL", {{"groups", Kind::Groups}, {"q", Kind::Exponent}}},
     {"Composite", {{"groups", Kind::Groups}, {"r", Kind::Exponent}, {"s", Kind::Exponent}}},
     {"NonIsotropic", {{"E", Kind::Matrix}}},
+    {"Conic", {{"A", Kind::Sparse}, {"b", Kind::Bounds}, {"cones", Kind::Cones}}},
 };
 
 inline const std::map<std::string, Parameters> RULES = {
@@ -182,6 +184,13 @@ class FormulationReader {
             groups(value);
         } else if (kind == Kind::Matrix) {
             matrix(value);
+        } else if (kind == Kind::Sparse) {
+            for (const Value& item : list(value, what)) entry(item);
+        } else if (kind == Kind::Bounds) {
+            for (const Value& item : list(value, what)) out.conic.b.push_back(number(item, what));
+        } else if (kind == Kind::Cones) {
+            for (const Value& item : list(value, what)) cone(item);
+            out.conic.check(M);
         } else if (kind == Kind::Weights || kind == Kind::Prior) {
             for (const Value& item : list(value, what)) {
                 out.per_kernel.push_back(number(item, what));
@@ -206,6 +215,37 @@ class FormulationReader {
 
   private:
     const size_t M;
+
+    void entry(const Value& value) {
+        const auto& parts = list(value, "an entry of A");
+        demand(parts.size() == 3, "an entry of A has other parts");
+        Integer place[2];
+        for (int k = 0; k < 2; ++k) {
+            place[k] = whole(parts[k], "a row or column of A");
+            demand(0 <= place[k] && place[k] < 1000000, "a row or column is out of range");
+        }
+        out.conic.A.push_back({place[0].get_ui(), place[1].get_ui(), number(parts[2], "A")});
+    }
+
+    void cone(const Value& value) {
+        const auto& parts = list(value, "a cone");
+        demand(parts.size() == 2, "a cone has other parts");
+        Cone made{std::string(text(parts[0], "a cone")), 3, 0};
+        const Rational given = number(parts[1], "a cone");
+        if (made.name == "power") {
+            demand(0 < given && given < 1, "the power of a cone is out of range");
+            made.power = given;
+        } else if (made.name == "exponential") {
+            demand(given == 3, "an exponential cone has 3 rows");
+        } else {
+            const bool known = made.name == "zero" || made.name == "nonnegative" ||
+                               made.name == "second_order";
+            const Integer rows = whole(parts[1], "a cone");
+            demand(known && 0 < rows && rows <= 1000000, "a cone is not known, or its size");
+            made.size = rows.get_ui();
+        }
+        out.conic.cones.push_back(made);
+    }
 
     void groups(const Value& value) {
         std::vector<bool> seen(M);
@@ -259,6 +299,7 @@ struct Claim {
     Dyadics alpha;  // n·k integers, sample after sample
     Rational shrink;
     Rationals slack;
+    std::vector<Integer> multiplier, epigraph;  // of a conic Ω
 
     Rationals primal_bias;
     Rational stretch;
@@ -450,11 +491,20 @@ struct Claim {
         demand(hash.hex() == problem, "the hash of the problem is another one");
     }
 
+    static std::vector<Integer> integers_of(const Value& value, const std::string& what) {
+        std::vector<Integer> out;
+        for (const Value& item : list(value, what)) out.push_back(whole(item, what));
+        return out;
+    }
+
     void read_dual(const Value& value) {
         std::set<std::string> keys = {"integers", "exponent", "shrink"};
         const bool ellipsoid = formulation.name == "NonIsotropic";
         if (ellipsoid) keys.insert("slack");
+        if (formulation.name == "Conic") keys.insert("multiplier");
         const auto given = object(value, keys, "dual");
+        if (given.count("multiplier"))
+            multiplier = integers_of(*given.at("multiplier"), "multiplier");
         const Integer e = whole(*given.at("exponent"), "exponent");
         demand(abs(e) <= 2200, "exponent is out of range");
         alpha.e = -e.get_si();
@@ -484,7 +534,10 @@ struct Claim {
         demand(!kind.empty(), "primal has no point");
         std::set<std::string> keys = {"bias", "stretch", kind};
         if (formulation.name == "NonIsotropic") keys.insert("direction");
+        if (formulation.name == "Conic") keys.insert("epigraph");
         const auto given = object(value, keys, "primal");
+        if (given.count("epigraph"))
+            epigraph = integers_of(*given.at("epigraph"), "epigraph");
         stretch = number(*given.at("stretch"), "stretch");
         if (classes)
             primal_bias = rationals(array(*given.at("bias"), k, "the bias"));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "conic.hpp"
 #include "interval.hpp"
 #include "json.hpp"
 #include "losses.hpp"
@@ -18,6 +19,7 @@ struct Formulation {
     Rationals per_kernel;                     // prior or theta
     std::vector<std::vector<size_t>> groups;  // of kernels
     std::vector<Rationals> E;
+    Conic conic;
 
     // Ω from the squares of u. `direction` is that of NonIsotropic, else empty.
     Interval penalty(const Rationals& squares, const Rationals& direction) const {

@@ -38,11 +38,11 @@ static std::string contents(const std::string& path) {
 }
 
 static std::string_view body_of(std::string_view file) {
-    const size_t head = sizeof "mklopt certificate 3 " - 1, end = head + 64;
+    const size_t head = sizeof "mklopt certificate 4 " - 1, end = head + 64;
     bool known = file.size() > end && file[end] == '\n';
     const std::string_view start = file.substr(0, std::min(head, file.size()));
     bool listed = false;
-    for (const char* version : {"1", "2", "3"})
+    for (const char* version : {"1", "2", "3", "4"})
         listed = listed || start == std::string("mklopt certificate ") + version + " ";
     known = known && listed;
     demand(known, "it does not begin as a certificate file");

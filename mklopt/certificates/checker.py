@@ -1,12 +1,12 @@
-"""Check a certificate file. It needs Python, reading.py and matrices.py alone.
+"""Check a certificate file. It needs Python and the three files beside it alone.
 
 `python checker.py FILE`: the file claims lower ≤ f* ≤ upper for kernels K_m + δ_m I and
 
     f* = min over w, b   Σ C_i V(f_i, y_i) + Ω(‖w_1‖, …, ‖w_M‖),   f = Σ⟨w_m, ψ_m⟩ + b
 
 K_m is in the file as an upper triangle, as a factor L_m, K_m = L_m L_mᵀ, or as a rule
-of points (matrices.py). Floats are read as the rational numbers they are. What is
-proved here:
+of points (matrices.py). Ω has a name, or a conic form (conic.py). Floats are read as
+the rational numbers they are. What is proved here:
 1. K_m + δ_m I ⪰ 0. Factors and rules are. For triangles, some Cholesky factor R in
    floats is rounded to integers, and K_m + δ_m I − R Rᵀ, computed exactly, has a
    dominant diagonal.
@@ -28,19 +28,22 @@ import sys
 from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 if __package__:
+    from .conic import Conic
     from .matrices import Factor, Grid, Rule, Triangle, dot, grid, product
     from .reading import Refused, Statement, demand, exact, floats, opened, read
 else:  # python -I checker.py: the files beside it
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    from conic import Conic  # type: ignore[no-redef]
     from matrices import Factor, Grid, Rule, Triangle, dot, grid, product  # type: ignore[no-redef]
     from reading import Refused, Statement, demand, exact, floats, opened, read  # type: ignore[no-redef]
 
 DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 OUTWARD, SERIES, UP = (Decimal(f"1e-{digits}") for digits in (30, 12, 50))
-LEAST = Decimal("1e-999999999")  # above everything that underflows
+LEAST = Decimal("1e-400000000")  # above what underflows, also with 32 bits
 ZERO, NONE = Decimal(0), Fraction(0)
 
 
@@ -99,6 +102,16 @@ class Claim(Statement):
         problem, (loss, formulation) = self.digest(), self.described
         same = problem == self.claim["problem"]
         demand(same, "the data are not those of the problem that is named")
+        lower, upper = self.bounds(*self.measured())
+        proof = f"is not proved: the points show {lower:.20g} and {upper:.20g}"
+        demand(Decimal(low) <= lower, f"lower = {low!r} {proof}")
+        demand(math.inf > high and Decimal(high) >= upper, f"upper = {high!r} {proof}")
+        about = {"n": self.n, "M": self.M, "shift": max(self.shift), "bias": self.bias}
+        about |= {"problem": problem, "loss": loss, "formulation": formulation}
+        return about | {"statement": str(self), "lower": low, "upper": high}
+
+    def measured(self) -> tuple[list, list, list, Fraction, list]:
+        """−CV* of the samples, v², the predictions and their error, and u²."""
         alpha, s = self._dual(self.claim["dual"])
         gains = self._gains(alpha, s)
         theta, beta, bias, t = self._primal(self.claim["primal"])
@@ -118,14 +131,19 @@ class Claim(Statement):
             for j, (image, _, error) in enumerate(found):
                 f[j] = [a + theta[m] * b for a, b in zip(f[j], image)]
                 errors[j] += theta[m] * error
-        lower, error = self._lower(gains, quads), abs(t) * max(errors)
-        upper = self._upper([[t * a for a in row] for row in zip(*f)], error, squares)
-        proof = f"is not proved: the points show {lower:.20g} and {upper:.20g}"
-        demand(Decimal(low) <= lower, f"lower = {low!r} {proof}")
-        demand(math.inf > high and Decimal(high) >= upper, f"upper = {high!r} {proof}")
-        about = {"n": self.n, "M": self.M, "shift": max(self.shift), "bias": self.bias}
-        about |= {"problem": problem, "loss": loss, "formulation": formulation}
-        return about | {"statement": str(self), "lower": low, "upper": high}
+        rows = [[t * a for a in row] for row in zip(*f)]
+        return gains, quads, rows, abs(t) * max(errors), squares
+
+    def bounds(
+        self, gains: list, quads: list, f: list, error: Fraction, squares: list
+    ) -> tuple[Decimal, Decimal]:
+        """What the points show."""
+        return self._lower(gains, quads), self._upper(f, error, squares)
+
+    @cached_property
+    def conic(self) -> Conic | None:
+        """Ω by its conic form, if it has no name."""
+        return Conic(self.terms, self.M) if self.name == "Conic" else None
 
     def _kernel(self, m: int) -> Factor | Triangle | Rule:
         n = self.n
@@ -205,14 +223,15 @@ class Claim(Statement):
     def _lower(self, gains: list[Decimal], squares: list[Fraction]) -> Decimal:
         """The dual value from below; v = √squares."""
         penalty = self._conjugate(squares)
-        size = sum(map(abs, gains), ZERO) + penalty
+        size = sum(map(abs, gains), ZERO) + abs(penalty)
         return sum(gains, ZERO) - penalty - OUTWARD * size
 
     def _upper(self, f: list, error: Fraction, squares: list[Fraction]) -> Decimal:
         """The primal value from above, at every f within `error`; u = √squares."""
         values = (self._worst(a, error, Fraction(y)) for a, y in zip(f, self.y))
         losses = (decimal(Fraction(C)) * value for C, value in zip(self.C, values))
-        return (sum(losses, ZERO) + self._penalty(squares)) * (1 + OUTWARD)
+        loss, penalty = sum(losses, ZERO), self._penalty(squares)
+        return loss + penalty + OUTWARD * (loss + abs(penalty))
 
     def _worst(self, f: Sequence[Fraction], error: Fraction, y: Fraction) -> Decimal:
         """V from above: convex in one output, of slope ‖∂V‖₁ ≤ 2 in several."""
@@ -222,6 +241,9 @@ class Claim(Statement):
 
     def _penalty(self, squares: list[Fraction]) -> Decimal:
         """Ω(√squares)."""
+        if self.conic:
+            point = self.claim["primal"]["epigraph"]
+            return decimal(self.conic.penalty(squares, point))
         if self.name == "NonIsotropic":
             z = self._witness("primal", "direction")
             theta = [dot(row, z) for row in self.E]
@@ -242,6 +264,9 @@ class Claim(Statement):
 
     def _conjugate(self, squares: list[Fraction]) -> Decimal:
         """Ω*(√squares)."""
+        if self.conic:
+            y = self.claim["dual"]["multiplier"]
+            return decimal(self.conic.conjugate(squares, y))
         if self.name == "NonIsotropic":
             slack = self._witness("dual", "slack")
             demand(min(slack) >= 0, "the slack has an entry < 0")

@@ -175,11 +175,16 @@ def _lower(
     room = 1.0 if problem.formulation.exact else 1 + DERIVED_DOMAIN
     top = largest_scale(problem, _raised(v, v) * room)
     s = min(shrink, top if top == 1 else top * (1 - 16 * U))
-    value = -finite(lambda: -_value_below(problem, alpha, v, s)) if s else -math.inf
-    if value > -math.inf:
-        return value, s
+    for scale in (s, s * (1 - 16 * U)):  # the border may be within rounding errors
+        value = _finite_below(problem, alpha, v, scale) if scale else -math.inf
+        if value > -math.inf:
+            return value, scale
     alpha, v = np.zeros_like(alpha), np.zeros_like(v)
-    return -finite(lambda: -_value_below(problem, alpha, v, 0.0)), 0.0
+    return _finite_below(problem, alpha, v, 0.0), 0.0
+
+
+def _finite_below(problem: Problem, alpha: Array, v: Array, s: float) -> float:
+    return -finite(lambda: -_value_below(problem, alpha, v, s))
 
 
 def _value_below(problem: Problem, alpha: Array, v: Array, s: float) -> float:

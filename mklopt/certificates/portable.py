@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import formulations
 from ..formulations import NonIsotropic
 from ..formulations.losses.domains import grid_of
 from ..problem import Problem, describe
 from ..util.files import write_whole
 from .by_rule import by_rule, rules_of
 from .certificate import Certificate, certify
+from .conic_form import completed, terms_of
 from .reading import FORMAT, MAX_BYTES, Refused, Statement
 
 if TYPE_CHECKING:
@@ -62,7 +64,10 @@ def save_certificate(
             f"a certificate file cannot state {problem!r}: {reason}; "
             "result.certificate has its bounds and what they assume"
         ) from None
-    content = seal({**stated, **points_of(certificate)})
+    claim = {**stated, **points_of(certificate)}
+    if stated["formulation"][0] == "Conic":
+        claim = completed(claim, problem.formulation)
+    content = seal(claim)
     if len(content) > MAX_BYTES:
         raise ValueError(
             f"a portable certificate of {problem!r} has {len(content)} bytes; the "
@@ -91,7 +96,7 @@ def statement(problem: Problem) -> dict[str, Any]:
     return {
         "problem": problem.digest(),
         "loss": describe(problem.loss, problem),
-        "formulation": describe(problem.formulation, problem),
+        "formulation": stated_formulation(problem),
         "bias": problem.bias,
         "factors": problem.grams.storage == "factors",
         "kernels": [_text(part) for part in problem.grams.content()],
@@ -99,6 +104,14 @@ def statement(problem: Problem) -> dict[str, Any]:
         "y": _text(problem.y),
         "C": _text(problem.costs),
     }
+
+
+def stated_formulation(problem: Problem) -> list:
+    """Ω by its name and parameters, or by its conic form if it is somebody's own."""
+    omega = problem.formulation
+    if type(omega) is getattr(formulations, omega.name, None):
+        return describe(omega, problem)
+    return ["Conic", terms_of(omega, problem.grams.M)]
 
 
 def by_points(problem: Problem, fitted: FittedKernels) -> dict[str, Any]:
@@ -110,7 +123,7 @@ def by_points(problem: Problem, fitted: FittedKernels) -> dict[str, Any]:
     return {
         "problem": "",  # the hash of all the rest
         "loss": describe(problem.loss, problem),
-        "formulation": describe(problem.formulation, problem),
+        "formulation": stated_formulation(problem),
         "bias": problem.bias,
         "factors": False,
         "kernels": rules["kernels"],

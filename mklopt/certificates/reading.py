@@ -25,10 +25,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
-FORMAT = b"mklopt certificate 3 "  # and the SHA-256 of all that follows the line
+FORMAT = b"mklopt certificate 4 "  # and the SHA-256 of all that follows the line
 FORMATS = (
     b"mklopt certificate 1 ",
     b"mklopt certificate 2 ",
+    b"mklopt certificate 3 ",
     FORMAT,
 )  # had less to say
 MAX_BYTES = 1 << 27  # of a file
@@ -63,6 +64,7 @@ FORMULATIONS: dict[str, dict] = {
     "VSKL": {"groups": [[WHOLE]], "q": NUMBER},
     "Composite": {"groups": [[WHOLE]], "r": NUMBER, "s": NUMBER},
     "NonIsotropic": {"E": [[NUMBER]]},
+    "Conic": {"A": [[NUMBER]], "b": [NUMBER], "cones": [[NUMBER + TEXT]]},
 }
 RULES: dict[str, dict] = {  # of kernels; divisors are numbers, or arrays as texts
     "gaussian": {"rate": NUMBER, "columns": [WHOLE], "divisors": [NUMBER + TEXT]},
@@ -97,7 +99,10 @@ LARGEST = {"BlockPower": 10**6, "Composite": 2, "SparseBlockNorm": 2}
 DUAL: dict[str, Any] = {"integers": [WHOLE], "exponent": WHOLE, "shrink": NUMBER}
 PRIMAL: dict[str, Any] = {"bias": (*NUMBER, *TEXT), "stretch": NUMBER}
 POINTS = ({"weights": TEXT}, {"coefficients": [TEXT]}, {"features": [TEXT]})
-WITNESS = {"dual": {"slack": TEXT}, "primal": {"direction": TEXT}}  # of NonIsotropic
+WITNESS: dict[str, dict] = {  # what the two points have beside, for these formulations
+    "NonIsotropic": {"dual": {"slack": TEXT}, "primal": {"direction": TEXT}},
+    "Conic": {"dual": {"multiplier": [WHOLE]}, "primal": {"epigraph": [WHOLE]}},
+}
 
 
 class Refused(ValueError):
@@ -128,13 +133,14 @@ def opened(content: bytes) -> dict[str, Any]:
     demand(len(content) <= MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
     head, _, body = content.partition(b"\n")
     known = head[: len(FORMAT)] in FORMATS
-    demand(known, f"it does not begin with {FORMAT.decode()!r}, or 1 in place of 2")
+    demand(known, f"it does not begin with {FORMAT.decode()!r}, or 1 to 3 in its place")
     same = head[len(FORMAT) :] == hashlib.sha256(body).hexdigest().encode()
     demand(same, "the content does not have the hash in the first line")
     claim = parsed(body)
     known = any(fits(claim, {**some, **BOUNDS}) for some in (PROBLEM, BY_RULES))
     if known:
-        more = WITNESS if claim["formulation"][:1] == ["NonIsotropic"] else {}
+        name = claim["formulation"][0] if claim["formulation"] else ""
+        more = WITNESS.get(name, {}) if type(name) is str else {}
         known = fits(claim["dual"], {**DUAL, **more.get("dual", {})})
         primal = {**PRIMAL, **more.get("primal", {})}
         known &= any(fits(claim["primal"], {**primal, **point}) for point in POINTS)
@@ -219,6 +225,8 @@ def shown(key: str, value: Any) -> str:
     """A parameter in the line that is printed; exponents as fractions."""
     exponent = power_of(value) if key in EXPONENTS else None
     short = exponent is not None and exponent.denominator <= 1000
+    if key in FORMULATIONS["Conic"]:
+        value = f"{len(value)} entries"
     return f"{key}={exponent if short else value}"[:200]
 
 
@@ -306,7 +314,7 @@ class Statement:
         }.get(self.loss)
 
     def _formulation(self, groups: Any = None, **given: Any) -> None:
-        """Ω = (c/2) N² + a Σu, but for three that checker.py knows by name."""
+        """Ω = (c/2) N² + a Σu, but for four that checker.py knows by name."""
         self.a, self.c = exact(given.get("a", 0)), Fraction(1)
         if self.name in ("GroupLasso", "ElasticNet"):
             self.a = exact(given.get("l1_ratio", 1))

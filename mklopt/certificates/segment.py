@@ -68,7 +68,7 @@ class Segment:
         """The certificate of the best point found for the C of a problem."""
         C = float(np.max(problem.costs))
         t = (C - self.C[0]) / (self.C[1] - self.C[0])
-        plain = t * self.C[1] / C  # the r with α = (1−t) α_0 + t α_1
+        plain = min(t * self.C[1] / C, 1.0)  # the r with α = (1−t) α_0 + t α_1
         if self.kernels is None:
             a = _between(plain, *self.duals)
             return certify(problem, C * a, _between(t, *self.thetas))

@@ -13,17 +13,38 @@ from .words import AS_JSON, console, echo_json, usage_errors
 @click.command(
     "verify", epilog="Examples: mklopt verify sonar.cert, mklopt verify certify-out"
 )
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--data", multiple=True, help="FILE.npz that was certified (repeatable).")
+@click.option("--page", type=click.Path(path_type=Path), help="Write an HTML page.")
+@click.option("--pyodide", type=click.Path(path_type=Path), help="Pyodide, for it.")
 @AS_JSON
-def command(path: Path, data: tuple[str, ...], as_json: bool) -> None:
+def command(
+    path: Path | None,
+    data: tuple[str, ...],
+    page: Path | None,
+    pyodide: Path | None,
+    as_json: bool,
+) -> None:
     """Check a certificate in exact arithmetic.
 
     PATH is a certificate file, or a folder that `mklopt certify` wrote. For a folder
     every number of every row is computed again from the point that was saved with it,
     and every certificate is checked. Exit code 0: proved, 2: invalid certificate, wrong
     number, or usage error.
+
+    --page FILE writes one HTML page that checks certificate files in a browser, without
+    a server. With --pyodide FOLDER, the unpacked npm package of Pyodide goes into the
+    page, which then needs no network.
     """
+    if page is not None:
+        from ..certificates.browser_page import write_page
+
+        with usage_errors():
+            write_page(page, pyodide)
+        click.echo(f"written: {page}")
+        return
+    if path is None:
+        raise click.UsageError("give a certificate file, a folder, or --page FILE")
     from ..certificates.checker import main as check
 
     if not path.is_dir():

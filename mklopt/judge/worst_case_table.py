@@ -199,6 +199,8 @@ def _mirror(best: Result, most: int) -> Iterator[float]:
     if "simplices" not in best.problem.formulation.traits:
         raise NotTestable("mirror needs sums of norms in groups, such as VSKL")
     known = mirror_constants(best.problem)
+    if not known["Γ"]:
+        raise NotTestable("every group has one kernel: mirror has nothing to do")
     unit = known["L"] * np.sqrt(known["Γ"] / known["σ"])
     run = solve(best.problem, "mirror", tol=0.0, max_iter=most, **claim.options)
     least = np.minimum.accumulate(run.trace.primal)

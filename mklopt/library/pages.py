@@ -62,7 +62,11 @@ def _index() -> str:
 
 def _page(name: str) -> str:
     parts = [_paragraphs(INSTANCES[name].about), facts(facts_of(name))]
+    files = f"The problem as text: mklopt library get {name}."
     known = records().get(name)
+    if known is not None:
+        files += f" The certificate file: mklopt library get {name} --certificate."
+    parts.append(_paragraphs(files))
     if known is not None and known.runs:
         parts += ["<h2>Solvers</h2>", html(times(name), *_processors([name]))]
     return _whole(name, *parts)

@@ -14,15 +14,18 @@ import random
 from copy import deepcopy
 from fractions import Fraction
 
+import cvxpy as cp
 import mpmath
 import numpy as np
 import pytest
 
 import mklopt
+import mklopt.formulations.declared
 from mklopt import formulations as F
 from mklopt.certificates import portable
 from mklopt.certificates.certificate import certify
 from mklopt.certificates.checker import check
+from mklopt.certificates.conic_form import completed
 from mklopt.certificates.reading import Refused
 from tests.property import test_certificate_files as attacks
 from tests.property import test_tampered_certificates as tampering
@@ -153,6 +156,62 @@ def test_forged_rules_have_one_verdict(tmp_path, count):
     wrong, both = disagreements(contents, tmp_path)
     assert not wrong, wrong[:3]
     assert 0.1 * count < both < 0.6 * count
+
+
+@mklopt.formulation
+def of_cones(u):
+    """Second-order, exponential and power cones in one."""
+    power = cp.sum(cp.power(u, 1.3, approx=False))
+    return cp.norm(u) + cp.sum(cp.exp(u[:2])) + power
+
+
+def conic_claims() -> list[dict]:
+    """Claims with a conic form, and the intervals that their files prove."""
+    claims = []
+    for formulation in (of_cones, F.declared.stripped(F.ElasticNet(0.5))):
+        grams, X = stack("factors")
+        y = np.where(X[:, 0] > 0, 1.0, -1.0)
+        problem = mklopt.Problem(grams, y, "hinge", formulation, 2.0)
+        found = mklopt.solve(problem, tol=1e-6).certificate
+        stated = {**portable.statement(problem), **portable.points_of(found)}
+        claims.append(json.loads(json.dumps(completed(stated, formulation))))
+    return claims
+
+
+def forged_points(claim: dict, rng: random.Random) -> None:
+    """Other numbers in the points of Ω, and bounds that are better by little."""
+    points = rng.choice([claim["dual"]["multiplier"], claim["primal"]["epigraph"]])
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        i = rng.randrange(len(points))
+        size = abs(points[i]) >> rng.randrange(1, 60)
+        points[i] += rng.choice([-1, 1, -size, size])
+    name, sign = rng.choice([("lower", 1), ("upper", -1)])
+    by = rng.choice([0.0, 10.0 ** -rng.uniform(1, 12)])
+    claim[name] += sign * by * abs(claim[name])
+
+
+@pytest.mark.parametrize("count", [80, pytest.param(4000, marks=FULL)])
+def test_forged_conic_forms_have_one_verdict(tmp_path, count):
+    """What both prove of the same problem contains its optimum."""
+    claims, contents = conic_claims(), []
+    for k in range(count):
+        rng, claim = random.Random(k), deepcopy(claims[k % 2])
+        honest = claims[k % 2]
+        how = (forged_points, attacks.forge_number, None)[k // 2 % 3]
+        if how is None:
+            claim = fuzzed(claim, np.random.default_rng(k))
+        else:
+            how(claim, rng)
+        try:
+            contents.append(resigned(claim))
+        except Exception:
+            contents.append(reseal(claim))
+        if how is forged_points and ours(contents[-1]) == "proved: ":
+            assert claim["lower"] <= honest["upper"]
+            assert claim["upper"] >= honest["lower"]
+    wrong, both = disagreements(contents, tmp_path)
+    assert not wrong, wrong[:3]
+    assert 0.05 * count < both < 0.6 * count
 
 
 def test_every_loss_with_every_formulation_is_proved_by_both(tmp_path):

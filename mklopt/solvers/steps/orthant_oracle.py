@@ -65,7 +65,8 @@ class Orthant:
         B = self.machine.products_of(which) / bend**2
         self._columns = self.machine.sensitivity(B)
         H = self._columns.T @ B
-        own = self.kappa * self.machine.v[which] ** 2 / bend**3
+        with np.errstate(over="ignore"):  # a t without an effect
+            own = self.kappa * self.machine.v[which] ** 2 / bend**3
         return np.asarray(0.5 * (H + H.T) + np.diag(own))
 
     def extrapolate(self, which: Array, step: Array, share: Array) -> None:

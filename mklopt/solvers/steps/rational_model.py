@@ -36,7 +36,8 @@ class Rational:
 
     def move(self, z: Array) -> float:
         """Go to z; returns the value there."""
-        D = (z - self.theta) / self.s
+        with np.errstate(over="ignore"):  # caught by the value, which is not finite
+            D = (z - self.theta) / self.s
         columns = np.column_stack([self.s, self.curve])
         found = np.linalg.solve(np.eye(len(D)) + self.curve * D, columns)
         self.x, self._curve = found[:, 0], found[:, 1:]

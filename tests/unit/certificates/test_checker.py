@@ -255,12 +255,13 @@ def test_an_error_inside_is_refused_in_one_line(monkeypatch):
 
 
 def test_the_checker_needs_nothing_but_python(tmp_path):
-    """Its three files, alone in a folder, where no package can be seen."""
+    """Its four files, alone in a folder, where no package can be seen."""
     written(tmp_path)
-    names = ("checker.py", "matrices.py", "reading.py")
+    names = ("checker.py", "conic.py", "matrices.py", "reading.py")
     for name in names:
         source = Path(checker.__file__).with_name(name)
-        assert imported(source) <= sys.stdlib_module_names | {"matrices", "reading"}
+        own = {"conic", "matrices", "reading"}
+        assert imported(source) <= sys.stdlib_module_names | own
         assert source.read_text().count("\n") < 420
         shutil.copy(source, tmp_path)
     how: Any = dict(capture_output=True, text=True, timeout=60, cwd=tmp_path)

@@ -99,16 +99,15 @@ def test_every_kind_of_point_is_proved(tmp_path, point, loss):
 
 
 def test_what_the_checker_does_not_know_is_not_written(tmp_path):
-    """A declared formulation is said to be missing from the format, in one sentence."""
+    """A declared loss is said to be missing from the format, in one sentence."""
 
-    @mklopt.formulation
-    def risen(u):
-        return cp.sum(u) + cp.sum_squares(u)
+    @mklopt.loss
+    def risen(f, y):
+        return cp.square(f - y) + cp.abs(f - y)
 
     grams, X = stack("factors")
-    y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    problem = mklopt.Problem(grams, y, "hinge", risen)
-    found = mklopt.certify(problem, dual=y, weights=np.ones(3))
+    problem = mklopt.Problem(grams, X[:, 0], risen, LpNorm(2.0))
+    found = mklopt.certify(problem, dual=np.zeros(8), weights=np.ones(3))
     with pytest.raises(ValueError, match=r"cannot state .*'risen' is not known here"):
         save_certificate(found, tmp_path / "file.cert")
     assert not list(tmp_path.iterdir())

@@ -236,12 +236,12 @@ def test_the_exponent_is_the_nearest_fraction():
 def test_all_versions_are_read():
     """What version 1 can say is the same claim in all."""
     body = resigned(tiny()).partition(b"\n")[2]
-    for version in (b"1", b"2", b"3"):
+    for version in (b"1", b"2", b"3", b"4"):
         head = b"mklopt certificate " + version + b" "
         content = head + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
         assert check(content)["n"] == 2
     with pytest.raises(Refused, match="does not begin with"):
-        check(content.replace(b"certificate 3", b"certificate 4", 1))
+        check(content.replace(b"certificate 4", b"certificate 5", 1))
 
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "certificate-format.md"
@@ -249,7 +249,7 @@ DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "certificate-format.md
 
 def test_the_example_of_the_specification_is_proved():
     text = DOCUMENT.read_text(encoding="utf-8")
-    example = re.search(r"```text\n(mklopt certificate 3 .*?)\n```", text, re.DOTALL)
+    example = re.search(r"```text\n(mklopt certificate 4 .*?)\n```", text, re.DOTALL)
     assert example is not None
     proved = check(example[1].encode())
     assert (proved["lower"], proved["upper"]) == (1.9999, 2.0001)

@@ -20,6 +20,7 @@ def test_all_pages_are_written_and_linked(tmp_path):
     assert all(f'href="{name}.html"' in index for name in library.names())
     page = (tmp_path / "wdbc-l1-hinge.html").read_text(encoding="utf-8")
     assert library.records()["wdbc-l1-hinge"].digest in page
+    assert "mklopt library get wdbc-l1-hinge --certificate" in page
     assert "Solvers" in page and "Processor" in page
     board = (tmp_path / "leaderboard.html").read_text(encoding="utf-8")
     assert "certified by mklopt" in board and "CLARABEL" in board

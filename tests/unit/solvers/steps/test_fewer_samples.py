@@ -71,6 +71,7 @@ def test_where_it_is_not_worth_while_there_is_none(monkeypatch):
     assert samples_of(problem_of(y=y, loss="multiclass_hinge", bias=False)) is None
     monkeypatch.setattr(fewer_samples, "WORTH", 8 * 480**2 + 1)
     assert samples_of(problem_of()) is None
+    assert samples_of(problem_of(n=3)) is None  # without a mean of no samples
 
 
 def test_the_loss_keeps_its_size_and_alpha_becomes_feasible():
