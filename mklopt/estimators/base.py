@@ -3,7 +3,7 @@
 import inspect
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -160,6 +160,17 @@ def _with_names(listed: list[str], features: Any) -> list[str]:
     return [name if ": " in name else SINGLE.sub(named, name) for name in listed]
 
 
+def _is_text(column: Any) -> bool:
+    """Whether a column of a data frame has entries that are no numbers."""
+    if getattr(column.dtype, "kind", "O") in "biufc":
+        return False
+    try:
+        column.astype(float)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
 def _stack(fitted: Any) -> Any:
     """The kernels as a stack, lazy if large; large factors in single precision."""
     if not isinstance(fitted, LowRankKernels):
@@ -207,7 +218,8 @@ class MKLEstimator(BaseEstimator):
         views; or a family of mklopt.kernels. Columns are numbers, or names where X is a
         data frame; columns that no kernel uses may be text. None: the usual family, of
         linear and Gaussian kernels with widths chosen from X. "precomputed": X holds
-        kernel values, X[i, j, m] = k_m(x_i, x_j), of shape (n, n_train, M).
+        kernel values, X[i, j, m] = k_m(x_i, x_j), of shape (n, n_train, M). Otherwise X
+        may be sparse; it is made dense.
     normalize : str, callable or None, default="spherical"
         How kernels are normalized, see mklopt.kernels; "spherical": k(x, x) = 1. It is
         learned from the training samples, whatever their weights.
@@ -229,8 +241,7 @@ class MKLEstimator(BaseEstimator):
         lambda fitted: mklopt.ClusterStack(client, fitted).
     approximation : "nystroem", "random_features", "explicit" or None, default=None
         How kernels are replaced by features, see mklopt.kernels, for many samples: the
-        problem with these features is what is solved and certified. X may be sparse
-        then; it is made dense.
+        problem with these features is what is solved and certified.
     rank : int, default=500
         The number of features of each kernel, for "nystroem" and "random_features".
     warm_start : bool, default=False
@@ -274,7 +285,7 @@ class MKLEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         tags.input_tags.three_d_array = self._precomputed
-        tags.input_tags.sparse = self.approximation is not None
+        tags.input_tags.sparse = not self._precomputed
         return tags
 
     def set_params(self, **params: Any) -> Any:
@@ -314,7 +325,12 @@ class MKLEstimator(BaseEstimator):
     def _checked(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
         """X, or X and y, as numbers; `how` is for scikit-learn's validate_data."""
         how |= {"dtype": np.float64, "allow_nd": self._precomputed}
-        how |= {"accept_sparse": ["csr", "csc"]} if self.approximation else {}
+        how |= {} if self._precomputed else {"accept_sparse": ["csr", "csc"]}
+        if isinstance(X, Mapping) and not hasattr(X, "shape"):
+            raise ValueError(
+                "X is a dict of views; join them to one matrix, and give the columns "
+                "of each view in kernels, such as {'blood': (slice(0, 4), ['linear'])}"
+            )
         try:
             found = validate_data(self, self._numbers_in_use(X), y, **how)
         except OverflowError:
@@ -326,9 +342,8 @@ class MKLEstimator(BaseEstimator):
                 "X has missing values (NaN); fill them in first, with a pipeline such "
                 f"as make_pipeline(SimpleImputer(), {type(self).__name__}())"
             ) from None
-        if self.approximation:
-            several = isinstance(found, tuple)
-            found = (dense(found[0]), *found[1:]) if several else dense(found)
+        several = isinstance(found, tuple)
+        found = (dense(found[0]), *found[1:]) if several else dense(found)
         X = found[0] if isinstance(found, tuple) else found
         square = X.ndim == 3 and (len(X) == X.shape[1] or how.get("reset") is False)
         if self._precomputed and not square:
@@ -342,14 +357,18 @@ class MKLEstimator(BaseEstimator):
         """A data frame with zeros in columns of text that no kernel uses."""
         if not all(hasattr(X, name) for name in ("dtypes", "columns", "isetitem")):
             return X
-        kinds = enumerate(getattr(kind, "kind", "O") for kind in X.dtypes)
-        text = {place for place, kind in kinds if kind not in "biufc"}
+        text = {i for i in range(X.shape[1]) if _is_text(X.iloc[:, i])}
         names = [str(name) for name in X.columns]
-        if not text or self._precomputed or self.kernels is None:
+        if not text or self._precomputed:
             return X
-        spare = text - columns_in_use(self.kernels, X.shape[1], names)
+        used = columns_in_use(self.kernels, X.shape[1], names)
+        if read := [names[place] for place in sorted(text & used)]:
+            raise ValueError(
+                f"kernels read columns of text: {', '.join(read[:5])}; encode them as "
+                "numbers, such as with OneHotEncoder, or give the kernels other columns"
+            )
         X = X.copy(deep=False)
-        for place in spare:
+        for place in text - used:
             X.isetitem(place, 0.0)
         return X
 

@@ -96,7 +96,7 @@ def _view(name: Any, given: Any, points: Points) -> kernels.Family:
 
 
 def columns_in_use(given: Any, d: int, names: Sequence[str] | None) -> set[int]:
-    """The columns of X that kernels read."""
+    """The columns of X that kernels read; None is the usual family, on all."""
     parts = list(given.values()) if isinstance(given, Mapping) else given
     if not isinstance(parts, list):
         parts = [parts]
