@@ -36,7 +36,7 @@ def test_single_precision_entries_are_the_kernels():
 
 def test_the_chain_of_a_tiled_product_covers_its_rounding():
     """n larger than a tile: errors of one sign pile up, and stay under γ_chain."""
-    n = 300
+    n = 400
     rng = np.random.default_rng(3)
     K = rng.uniform(1.0, 1.0 + 1e-3, size=(1, n, n))
     K[0] = (K[0] + K[0].T) / 2 + n * np.eye(n)
