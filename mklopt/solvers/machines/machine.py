@@ -102,7 +102,7 @@ class Free:
 
     def system(self, K: Array) -> Array:
         """The curvature along the free coordinates."""
-        part = K[self.i].take(self.i, axis=1)  # a third of the time of K[np.ix_(i, i)]
+        part = _between(K, self.i)
         part = part if self.moves.shape[1] == 1 else part * (self.moves @ self.moves.T)
         part[np.diag_indices_from(part)] += self.ridge
         return np.asarray(part)
@@ -113,6 +113,11 @@ class Free:
         if not self.bias:
             return None
         return self.moves[:, : max(self.moves.shape[1] - 1, 1)]
+
+
+def _between(K: Any, i: Array) -> Array:
+    """K between these samples; a matrix in a third of the time of K[np.ix_(i, i)]."""
+    return K[i].take(i, axis=1) if isinstance(K, np.ndarray) else K[np.ix_(i, i)]
 
 
 class Ascent(Protocol):
