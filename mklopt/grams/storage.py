@@ -18,6 +18,7 @@ most γ_k |K||A|.
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import cached_property
 from typing import Any
@@ -39,6 +40,49 @@ def _scratch(size: int) -> Array:
     if getattr(_kept, "size", -1) != size:
         _kept.row, _kept.size = np.empty(size), size
     return _kept.row
+
+
+def _taken(given: list[Array]) -> tuple[Array, int]:
+    """The oldest of some arrays, taken out, and how many references it has."""
+    room = given.pop(0)  # atomic: no two threads get the same one
+    return room, sys.getrefcount(room)
+
+
+class Rooms:
+    """Memory of the last (n, n) results: used again once nobody else has the result.
+
+    New memory costs ten times as long as the numbers that are written to it. A view of
+    a result is a reference, too.
+    """
+
+    MOST, ALONE = REMEMBERED + 2, _taken([np.empty(1)])[1]
+
+    def __init__(self) -> None:
+        self._given: list[Array] = []
+
+    def new(self, n: int) -> Array:
+        """An (n, n) array; its numbers are anything."""
+        room = self._free()
+        if room is None:
+            room = np.empty((n, n))
+        if len(self._given) < self.MOST:
+            self._given.append(room)
+        room.flags.writeable = True
+        return room
+
+    def _free(self) -> Array | None:
+        for _ in range(len(self._given)):
+            try:
+                room, references = _taken(self._given)
+            except IndexError:  # other threads were faster
+                return None
+            if references == self.ALONE:
+                return room
+            self._given.append(room)
+        return None
+
+    def __reduce__(self) -> tuple:
+        return Rooms, ()  # a copy has no memory yet
 
 
 def used_rows(A: Array) -> Array:
@@ -76,6 +120,7 @@ class Triangles:
         self.size = n * n if self.full else n * (n + 1) // 2
         self.P = np.empty((M, self.size), dtype) if P is None else P
         self.dtype = np.dtype(dtype)
+        self.rooms = Rooms()
         self.squares: Array | None = None  # (M,) sums of squares of triangles
         self.theorem: Array | None = None  # (M,) δ: K_m + δ_m I ⪰ 0 by a theorem
 
@@ -149,7 +194,7 @@ class Triangles:
         """The stored numbers of one kernel as an (n, n) matrix."""
         if self.full:
             return flat.reshape(self.n, self.n)
-        out = np.empty((self.n, self.n))
+        out = self.rooms.new(self.n)
         spread(loops.unpack, flat, out, count=self.n, work=out.size, unit=ROWS)
         return out
 

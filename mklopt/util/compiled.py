@@ -14,9 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import float64, njit, types
 from numba.core.caching import FunctionCache
 from numba.core.event import TimingListener, register
+from numba.extending import intrinsic
 
 from .messages import say
 
@@ -57,6 +59,25 @@ def inlined(**options: Any) -> Callable:
     """
     bare = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return njit(**{**bare, **options})
+
+
+written: Any = intrinsic  # a function whose code is written by hand
+
+
+@written
+def prefetch(typing: Any, array: Any, place: Any) -> Any:
+    """Ask memory for array[place], which will be read soon; any place is allowed."""
+
+    def write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        address = builder.bitcast(builder.gep(array.data, [args[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        builder.call(fetch, [address, number(0), number(3), number(1)])  # read, keep
+        return context.get_dummy_value()
+
+    return types.void(array, place), write
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

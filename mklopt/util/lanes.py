@@ -23,18 +23,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from .compiled import inlined
+from .compiled import inlined, written
 from .exponential import BACK, BIAS, LN2, LN2_REST, LOWEST, PER_LN2, TO_INTEGER, series
 
 WIDTH, LANES = 48, 8  # numbers of a row, and of a register
 DOT_CHAIN = WIDTH // LANES + 4  # roundings of a product in `dot_rows`
 INT, PLACE = ir.IntType(64), ir.IntType(32)
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-
-
-written: Any = intrinsic  # a function whose code is written by hand
 
 
 class _Code:

@@ -33,11 +33,12 @@ def samples_of(problem: Problem, part: int = PART) -> Array | None:
     stored = problem.grams.storage in ("packed", "full", "disk")
     if problem.grams.by_rows:
         stored, part = True, max(part, int(n * np.sqrt(4 * M / MOST_BYTES)) + 1)
+    if n // part < FEWEST or M * n**2 < WORTH:
+        return None
     which = _last_or_blocks(problem, part)
-    worth = len(which) >= FEWEST and M * n**2 >= WORTH
     size = len(which) * (len(which) + 1) // 2 * problem.grams.dtype.itemsize
     large = M * size > MOST_BYTES
-    if not stored or not worth or large or len(problem.shape) > 1:
+    if not stored or len(which) < FEWEST or large or len(problem.shape) > 1:
         return None
     if problem.loss.labels == "real":
         return which

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_single_precision_entries_are_the_kernels():
 
 def test_the_chain_of_a_tiled_product_covers_its_rounding():
     """n larger than a tile: errors of one sign pile up, and stay under γ_chain."""
-    n = 300
+    n = 400
     rng = np.random.default_rng(3)
     K = rng.uniform(1.0, 1.0 + 1e-3, size=(1, n, n))
     K[0] = (K[0] + K[0].T) / 2 + n * np.eye(n)
@@ -202,3 +203,36 @@ def test_the_last_samples_are_the_end_of_the_same_numbers(dtype):
     assert np.all(part.root_sizes() >= copied.root_sizes() * (1 - 1e-12))
     some = whole.subset([5, 2]).samples(which)
     np.testing.assert_array_equal(some.quad(a), part.quad(a)[[5, 2]])
+
+
+def test_memory_of_a_sum_is_used_again_only_when_nobody_has_it():
+    """A result, a view of it and a remembered sum keep their numbers."""
+    grams, held = GramStack(kernels(M=3, n=40)), []
+    for k in range(12):
+        theta = np.array([1.0, 2.0, k])
+        found = grams.combine(theta)
+        held.append((theta, found[3:, ::2] if k % 2 else found))
+        del found
+        for _ in range(7):
+            grams.combine(np.random.default_rng(k).uniform(size=3))
+    for theta, part in held:
+        whole = np.tensordot(theta, grams.dense(), axes=1)
+        expected = whole if part.shape == whole.shape else whole[3:, ::2]
+        np.testing.assert_allclose(part, expected, rtol=1e-13)
+
+
+def test_memory_of_a_sum_is_used_again():
+    grams = GramStack(kernels(M=3, n=40))
+    places = set()
+    for k in range(50):
+        grams.forget()
+        places.add(grams.combine(np.array([1.0, 2.0, k])).ctypes.data)
+    assert len(places) <= 2
+
+
+def test_a_copy_of_a_stack_has_memory_of_its_own():
+    grams = GramStack(kernels(M=3, n=40))
+    first = grams.combine(np.ones(3)).ctypes.data
+    other = pickle.loads(pickle.dumps(grams))
+    grams.forget()
+    assert first not in {other.combine(np.arange(3.0) + k).ctypes.data for k in (0, 1)}
