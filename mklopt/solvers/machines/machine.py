@@ -100,9 +100,12 @@ class Free:
         np.add.at(out, self.i, np.einsum("ck,c...->ck...", self.moves, step))
         return out
 
-    def system(self, K: Array) -> Array:
+    def system(self, K: "Array | Combined") -> Array:
         """The curvature along the free coordinates."""
-        part = K[self.i].take(self.i, axis=1)  # a third of the time of K[np.ix_(i, i)]
+        if isinstance(K, Combined):
+            part = K[np.ix_(self.i, self.i)]
+        else:  # a third of the time of K[np.ix_(i, i)]
+            part = K[self.i].take(self.i, axis=1)
         part = part if self.moves.shape[1] == 1 else part * (self.moves @ self.moves.T)
         part[np.diag_indices_from(part)] += self.ridge
         return np.asarray(part)
