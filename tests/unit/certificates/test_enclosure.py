@@ -335,7 +335,7 @@ def test_a_stretched_prediction_has_its_own_rounding():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         f, t = rng.uniform(1, 2, size=(2, 1)), 1 + rng.uniform()
-        moved = _stretched(f, np.zeros((2, 1)), t)
+        moved = _stretched(f, np.zeros((2, 1)), f[:, 0], t)
         for given, at, error in zip(f[:, 0], moved[0][:, 0], moved[1][:, 0]):
             off = abs(Fraction(t) * Fraction(given) - Fraction(at))
             assert off <= Fraction(error)

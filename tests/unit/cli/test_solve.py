@@ -115,7 +115,7 @@ def test_what_is_not_reached_has_another_exit_code(files):
         (["wdbc", "--formulation", "lp:q=2"], "argument 'q'; it takes p"),
         (["wdbc", "--samples", "20", "--save", "/proc/x/y"], "/proc/x cannot be"),
         (["wdbc", "--loss", "hing"], "loss = 'hing' is not known"),
-        (["wdbc", "--kernels", "rbf"], "kernel 'rbf' is not known"),
+        (["wdbc", "--kernels", "rbf"], "cannot be read without samples; give γ"),
         (["wdbc", "--C", "-1", "--samples", "20"], "C must be positive"),
         (["wdbc", "--samples", "1"], "give a number from 2 to 569"),
         (["wdbc", "--solver", "simplex", "--samples", "20"], "simplex"),

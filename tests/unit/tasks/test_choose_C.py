@@ -29,13 +29,13 @@ def task(loss="logistic", formulation=None, bias=True, n=60):
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_no_solution_is_better_by_more_than_delta(loss, bias):
     p, cross, y, diagonals = task(loss, bias=bias)
-    path = mklopt.path(p, [0.05, 2.0], everywhere=2e-4)
+    path = mklopt.path(p, [0.05, 2.0], everywhere=1e-4)
     found = path.choose(cross, y, diagonals)
     assert found.error == np.mean(y * found.result.decision(cross) <= 0)
     assert 0 <= found.delta < found.error  # something is proved
     assert path.C[0] <= found.C <= path.C[-1]
     start = None
-    for C in np.geomspace(0.05, 2.0, 40):
+    for C in np.geomspace(0.05, 2.0, 20):
         start = mklopt.solve(at_C(p, C), tol=1e-9, start=start)
         error = np.mean(y * start.decision(cross) <= 0)
         [(_, _, least)] = [b for b in found.bounds if b[0] <= C <= b[1]][:1]
