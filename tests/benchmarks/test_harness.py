@@ -19,7 +19,8 @@ from mklopt.util.tables import plain_table
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"flagship", "certificate", "wrappers", "spicy", "epochs", "multiclass",
          "streaming", "operators", "estimators", "from_x", "million", "disk",
-         "cluster", "digits", "features", "many_samples", "exact", "checkers", "library"}  # fmt: skip
+         "cluster", "digits", "features", "many_samples", "exact", "checkers",
+         "library"}  # fmt: skip
 
 
 def test_names_are_the_files_and_the_docstring_has_them_all():

@@ -116,7 +116,7 @@ class Free:
 
 
 def _between(K: Any, i: Array) -> Array:
-    """K between these samples; of a matrix in a third of the time of K[np.ix_(i, i)]."""
+    """K between these samples; a matrix in a third of the time of K[np.ix_(i, i)]."""
     return K[i].take(i, axis=1) if isinstance(K, np.ndarray) else K[np.ix_(i, i)]
 
 

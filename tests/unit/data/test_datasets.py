@@ -195,7 +195,7 @@ def test_names_are_known_and_near_misses_are_recognized():
         DataNotFound, match="'Ringnom' is not known; did you mean 'ringnorm'"
     ):
         load("Ringnom")
-    with pytest.raises(LookupError, match="'zzz' is not known; choose one of 100leaves"):
+    with pytest.raises(LookupError, match="'zzz' is not known; choose one of 100"):
         load("zzz")
 
 
