@@ -12,10 +12,13 @@ if some of them should have been active, the step continues with these. So a ful
 is made once per iterate, not once per Newton step.
 
 γ. The published code starts at 10 (kernels), 1 (bias), 10 (slacks), in units of 1/C for
-the canonical objective. It multiplies γ by 10 where a residual exceeds half of the best
-so far, and adds 10 elsewhere. With schedule="brisk" the residual has to fall to a
-tenth: fewer steps, each a little harder; it is the default after a start, with a larger
-γ. "geometric" always multiplies: the schedule of the theory.
+the canonical objective, with K_ii ≤ 1. K_mρ grows with the trace of K_m, and a longer
+step takes more of Newton's steps: by default γ of kernels is smaller in proportion for
+traces above 200; gamma=10 is the published one for all. The code multiplies γ by 10
+where a residual exceeds half of the best so far, and adds 10 elsewhere. With
+schedule="brisk" the residual has to fall to a tenth: fewer steps, each a little harder;
+it is the default after a start, with a larger γ. "geometric" always multiplies: the
+schedule of the theory.
 
 Iterates. The coefficients are those of the step that is certified, and the dual
 candidate is ρ. The loop makes it feasible for all kernels, and keeps the best dual

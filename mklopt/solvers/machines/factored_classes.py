@@ -29,7 +29,9 @@ from .factored import ACCURATE, ON_BOUND, FactoredMachine
 from .machine import Array
 
 STIFF = 1e3
-TOLERANCE = 1e-5  # relative to the certified gap
+# Relative to the certified gap. Errors of v are the root of this, and where Ω* bounds v
+# (group lasso) an error of v is one of the gap.
+TOLERANCE = 1e-8
 # The relative residuals of systems: of products, and of the Hessian, where the error is
 # of second order.
 PRODUCTS, HESSIAN = 1e-6, 1e-5

@@ -32,6 +32,10 @@ LARGEST_GAMMA = 1e6  # in units of the solution; with a larger γ, β is lost in
 # elsewhere SUMMAND is added, in units of γ.
 SCHEDULES = {"published": 0.5, "brisk": 0.1, "geometric": 0.0}
 SUMMAND = 10.0
+PUBLISHED = 10.0  # the first γ of kernels in the published code
+# K_mρ is as large as C times the trace of K_m, and with it a step: γ of kernels is for
+# traces of so much, and smaller for larger ones.
+LARGEST_TRACE = 200.0
 
 
 def proximal_minimization(
@@ -40,7 +44,7 @@ def proximal_minimization(
     start: Any = None,
     schedule: str | None = None,
     growth: float = 10.0,
-    gamma: float | Array = 10.0,
+    gamma: float | Array | None = None,
     gamma_bias: float = 1.0,
     gamma_loss: float = 10.0,
     precision: float = 0.1,
@@ -50,7 +54,9 @@ def proximal_minimization(
     schedule: "published", "brisk" or "geometric"; default: published without a start,
         brisk with one
     growth: the factor by which γ grows
-    gamma, gamma_bias, gamma_loss: the first γ of kernels, bias and predictions
+    gamma, gamma_bias, gamma_loss: the first γ of kernels, bias and predictions; default
+        for kernels: 10, and smaller in proportion for traces above 200. gamma=10 is the
+        published one for any trace
     precision: the error of a step, relative to its length
     """
     schedule = schedule or ("published" if start is None else "brisk")
@@ -59,7 +65,8 @@ def proximal_minimization(
         raise ValueError(f"growth = {growth!r}; the penalties grow by a factor ≥ 1")
     warm = 1.0 if start is None else WARM[problem.loss.twice_differentiable]
     B, rho, bias = first_coefficients(problem, start)
-    unit = units(problem)
+    unit = units(problem, published=gamma is not None)
+    gamma = PUBLISHED if gamma is None else gamma
     first = first_gammas(unit, warm * gamma, warm * gamma_bias, warm * gamma_loss)
     certificate = yield Iterate(rho, coefficients=B)
     lagrangian = Lagrangian(problem, first, B, bias)
@@ -149,14 +156,20 @@ def latecomers(lagrangian: Lagrangian, point: Point, certificate: Certificate) -
 # ---- γ -------------------------------------------------------------------------------
 
 
-def units(problem: Problem) -> Gammas:
-    """The natural size of each γ: a primal variable over its dual one."""
+def units(problem: Problem, published: bool = True) -> Gammas:
+    """The natural size of each γ: a primal variable over its dual one.
+
+    published: γ of kernels does not depend on the number of samples
+    """
     spread = float(np.std(problem.y)) if problem.loss.labels == "real" else 1.0
     parts = (part for _, part in problem.grams.parts())
     largest = max(float(np.max(np.mean(part.diag(), axis=1))) for part in parts)
     # α is of size C, or smaller if the kernels are so large that this is enough.
     unit = max(1 / float(np.mean(problem.costs)), 1e-2 * largest)
-    kernels = unit / max(1.0, largest)  # the published γ are for K_ii ≤ 1
+    size = largest  # the published γ are for K_ii ≤ 1
+    if not published:
+        size *= max(1.0, problem.grams.n / LARGEST_TRACE)
+    kernels = unit / max(1.0, size)
     return Gammas(np.full(problem.grams.M, kernels), unit, (spread or 1.0) * unit)
 
 

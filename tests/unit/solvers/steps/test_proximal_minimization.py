@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mklopt import Problem, certify, solve
+from mklopt import GramStack, Problem, certify, solve
 from mklopt import formulations as F
 from mklopt.reference.contract_problems import STORE, Cell, load
 from mklopt.solvers.machines import linear
@@ -122,3 +122,21 @@ def test_units_follow_the_size_of_the_problem():
     stretched = problem("squared").with_(y=100 * TARGETS["real"])
     ratio = module.units(stretched).loss / module.units(problem("squared")).loss
     assert ratio == pytest.approx(100.0)
+
+
+def test_the_first_gamma_of_kernels_is_smaller_for_larger_traces():
+    rng = np.random.default_rng(0)
+    y = np.sign(rng.normal(size=1000))
+    Z = rng.normal(size=(1000, 3))
+    Z /= np.linalg.norm(Z, axis=1)[:, None]  # K_ii = 1
+
+    def ratio(n: int, size: float) -> float:
+        grams = GramStack.from_factors([np.sqrt(size) * Z[:n]])
+        p = Problem(grams, y[:n], "hinge", F.GroupLasso(), 1.0)
+        own, published = module.units(p, published=False), module.units(p)
+        assert own.bias == published.bias and own.loss == published.loss
+        return float(own.kernels[0] / published.kernels[0])
+
+    assert ratio(100, 1.0) == 1 and ratio(1000, 1e-3) == 1  # unit trace
+    assert ratio(1000, 1.0) == pytest.approx(0.2)
+    assert ratio(1000, 0.5) == pytest.approx(0.4)
