@@ -115,7 +115,8 @@ class Empirical(Claim):
         others = []
         for control in self.controls:
             numbers = measure(control.run, control.rule, scale, seeds)
-            _check_own(self, found, control, numbers)
+            if scale.mode != "tiny":  # one seed: numbers are equal by chance
+                _check_own(self, found, control, numbers)
             others.append(judged(numbers, control.rule, self.kind, control.statement))
         return mine, others
 
