@@ -7,6 +7,7 @@ CSV, tables as CSV and LaTeX.
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,7 @@ def _page(paper: Paper, entries: Entries, known: By, results: Path) -> str:
     return "\n".join(parts)
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]], numbers=()) -> str:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers=()) -> str:
     table = plain_table("", heads, numbers)
     for row in rows:
         table.add_row(*(cell.replace("|", "\\|").replace("\n", " ") for cell in row))
@@ -319,11 +320,11 @@ def _made(paper: Paper, known: By, data: dict[str, str]) -> str:
     if data:
         rows = [(plain(name), plain(source)) for name, source in data.items()]
         said.append(f"{_table(('data', 'from'), rows)}\n")
-    rows = [row for mode, found in known.items() for row in _spent(paper, mode, found)]
-    if rows:
+    spent = [row for mode, found in known.items() for row in _spent(paper, mode, found)]
+    if spent:
         heads = ("study", "size", "seeds")
         counts = ("parts", "minutes, all", "minutes, longest part")
-        said.append(f"{_table(heads, rows, counts)}\n")
+        said.append(f"{_table(heads, spent, counts)}\n")
     return "\n".join(said)
 
 
