@@ -23,11 +23,18 @@ from .kernels import alignment as alignments
 from .kernels import target_alignment
 from .run.trace import Trace
 from .tasks.epsilon_path import EpsilonPath
-from .tasks.race_figure import figure, paper_style
+from .tasks.race_figure import (
+    add_legend,
+    figure,
+    finished,
+    paper_axes,
+    paper_style,
+)
 from .tasks.solution_path import Path as SolutionPath
 from .util.arrays import labels_array, real_array
 from .util.checks import check_list, short
 from .util.extras import need
+from .util.paper_sizes import venue_of
 from .util.style import (
     COLOURS,
     MAX_LABELLED,
@@ -42,6 +49,9 @@ Array = np.ndarray
 Where = str | os.PathLike | None
 CURVE_POINTS = 600  # of a curve over C
 MAX_BARS = 30
+HATCHES = ("", "////", "....", "xxxx")
+BAR = 0.15  # inches
+FEW_BARS = 10  # so many are drawn, in use or not
 
 
 def convergence(
@@ -100,15 +110,18 @@ def style(venue: str | None = None, more: Any = None) -> Any:
     return paper_style(venue, more)
 
 
-@styled
 def weights(
     given: Any,
     names: Sequence[str] | None = None,
     path: Where = None,
     *,
     intervals: bool = False,
+    width: float | str | None = None,
+    venue: str | None = None,
 ) -> Any:
     """Kernel weights as bars, largest first; classes of one against the rest together.
+
+    Of many kernels only those in use are drawn.
 
     Parameters
     ----------
@@ -117,7 +130,11 @@ def weights(
         The names of the kernels; an estimator brings its own.
     intervals : bool
         Whether to draw, for a Result, the intervals that contain the weights of every
-        minimizer (`result.intervals()`).
+        minimizer (`result.intervals()`), of kernels that are not in use, too.
+    width : float or {"column", "text"}, optional
+        Inches, or one column or the whole text of the venue.
+    venue : {"neurips", "icml", "jmlr", "siam-2col"}, optional
+        Gives the widths and the size of letters.
     path : str or path, optional
         Where to write the figure; PNG and PDF where it has no ending.
 
@@ -126,25 +143,35 @@ def weights(
     matplotlib.figure.Figure
     """
     theta, names = _weights_of(given, names)
-    order = np.argsort(-theta.max(axis=0), kind="stable")[:MAX_BARS]
-    figure, (axis,) = _figure(6.5, 0.8 + 0.26 * max(len(order), 4))
+    order = np.argsort(-theta.max(axis=0), kind="stable")
+    used, M = int(np.sum(np.any(theta > 0, axis=0))), theta.shape[1]
+    order = order[: M if intervals else max(used, FEW_BARS)][:MAX_BARS]
+    bars, pitch = len(order), BAR * max(1.0, 0.6 * len(theta))
+    size = (venue_of(venue).width(width), 0.6 + pitch * max(bars, 4))
+    with paper_style(venue, None):
+        drawn, ((axis,),) = paper_axes(None, (1, 1), *size)
+        _bars(axis, theta, order)
+        add_legend(drawn, [axis], "outside", False)
+        if intervals:
+            _whiskers(axis, given, order)
+        axis.set_yticks(np.arange(bars), [_cut(names[m]) for m in order])
+        axis.set_ylim(bars - 0.4, -0.6)
+        axis.grid(False, axis="y")
+        shown = f", the {MAX_BARS} largest" if len(order) < used else ""
+        what = f"kernel weight θ{_remark(given)}"
+        axis.set_xlabel(f"{what}\n({used} of {M} kernels in use{shown})")
+        return finished(drawn, path, None, (venue_of(venue).settings(),))
+
+
+def _bars(axis: Any, theta: Array, order: Array) -> None:
+    """One bar per kernel and class."""
     height = 0.8 / len(theta)
     for k, row in enumerate(theta):
         at = np.arange(len(order)) + (k - (len(theta) - 1) / 2) * height
-        label = f"class {k}" if len(theta) > 1 else None
-        axis.barh(at, row[order], height, color=COLOURS[k % len(COLOURS)], label=label)
-    if intervals:
-        _whiskers(axis, given, order)
-    axis.set_yticks(np.arange(len(order)), [names[m] for m in order], fontsize=8)
-    axis.invert_yaxis()
-    axis.grid(False, axis="y")
-    used, M = int(np.sum(np.any(theta > 0, axis=0))), theta.shape[1]
-    shown = f", the {MAX_BARS} largest" if M > MAX_BARS else ""
-    what = f"kernel weight θ{_remark(given)}"
-    axis.set_xlabel(f"{what} ({used} of {M} kernels in use{shown})")
-    if len(theta) > 1:
-        axis.legend(frameon=False, fontsize=8)
-    return _done(figure, path)
+        how = {"color": COLOURS[k % len(COLOURS)], "edgecolor": "white", "linewidth": 0}
+        how["hatch"] = HATCHES[k % len(HATCHES)]  # told apart in grey
+        label = {"label": f"class {k}"} if len(theta) > 1 else {}
+        axis.barh(at, row[order], height, **how, **label)
 
 
 def _whiskers(axis: Any, given: Any, order: Array) -> None:

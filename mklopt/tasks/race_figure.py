@@ -101,6 +101,7 @@ def figure(
             axis.set_ylabel(words.get(y, HEIGHTS[y]))
         for axis, column in zip(axes[-1], columns * len(problems)):
             axis.set_xlabel(words.get(column, AXES[column]))
+        drawn.align_xlabels(axes[-1])
         add_legend(drawn, list(axes.flat), legend, ax is not None)
         return finished(drawn, path, ax, (venue_of(venue).settings(), style))
 
@@ -197,7 +198,7 @@ def _panel(
     if y == "gap":
         _gap_axis(axis, rows, problem, tol)
     else:
-        axis.set_ylim(0, None)
+        axis.set_ylim(bottom=-0.03 * axis.get_ylim()[1])  # 0 is seen
     thin_markers(axis, lines)
 
 

@@ -92,7 +92,9 @@ class Path:
         rows = self.to_frame()
         table = plain_table("", ["status"], [c for c in rows.columns if c != "status"])
         for _, row in rows.iterrows():
-            numbers = [f"{v:.6g}" for name, v in row.items() if name != "status"]
+            digits = {"lower": 6, "upper": 6}  # of the others 3
+            cells = row.drop("status").items()
+            numbers = [f"{v:.{digits.get(name, 3)}g}" for name, v in cells]
             table.add_row(row["status"], *numbers)
         return html(table, repr(self))
 

@@ -15,7 +15,7 @@ from .extras import need
 FOLDER = Path(os.environ.get("MKLOPT_FIGURES", "figures-out"))
 STYLE = Path(__file__).with_name("mklopt.mplstyle")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555")
-MARKERS = "osD^vP*X"  # one more than colours: no pair comes twice
+MARKERS = "osD^Pv*X"  # one more than colours: no pair comes twice
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # told apart in grey
 MAX_LABELLED = 6  # curves with a name and a colour of their own; the others are grey
 MAX_NUMBERS = 5  # at the ticks of a logarithmic axis
@@ -172,10 +172,12 @@ def thin_markers(axis: Any, lines: Sequence[Any], apart: float = 0.1) -> None:
 def outside_legend(figure: Any, entries: dict[str, Any]) -> None:
     """A legend above all panels, in as few lines as the width of the figure allows.
 
-    The figure needs a constrained layout, which makes room for it.
+    Lines are about equally long: 5 names are 3 and 2, and not 4 and 1. The figure needs
+    a constrained layout, which makes room for it.
     """
-    room = figure.bbox.width
-    for columns in range(len(entries), 0, -1):
+    room, count = figure.bbox.width, len(entries)
+    for lines in range(1, count + 1):
+        columns = -(-count // lines)
         found = figure.legend(
             list(entries.values()),
             list(entries),

@@ -36,6 +36,26 @@ def test_bars_are_the_weights_largest_first(tmp_path):
     assert (tmp_path / "bars.png").stat().st_size > 5000
 
 
+def test_of_many_kernels_those_in_use_are_drawn_as_wide_as_a_column():
+    theta = np.zeros(40)
+    theta[[3, 30]] = 0.2, 0.8
+    axis = plots.weights(theta, venue="icml").axes[0]
+    assert axis.figure.get_figwidth() == 3.25
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    assert names[:2] == ["kernel 30", "kernel 3"] and len(names) == plots.FEW_BARS
+    axis = plots.weights(np.ones(40)).axes[0]
+    assert len(axis.patches) == plots.MAX_BARS
+    assert axis.get_xlabel().endswith("(40 of 40 kernels in use, the 30 largest)")
+
+
+def test_classes_differ_in_grey_and_their_legend_hides_no_bar():
+    figure = plots.weights(np.ones((3, 4)), venue="icml")
+    (legend,), axis = figure.legends, figure.axes[0]
+    assert len({bar.get_hatch() for bar in axis.patches}) == 3
+    top = axis.get_window_extent().y1
+    assert legend.get_window_extent().y0 >= top - 1.0
+
+
 def test_estimators_bring_their_names_and_classes():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.digitize(X[:, 0], [-0.5, 0.5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mklopt
@@ -74,6 +75,17 @@ def test_the_file_is_as_wide_as_asked_for(found, tmp_path, width, venue):
     assert drawn.get_size_inches().tolist() == [inches, 2.5]
     with Image.open(path) as picture:
         assert picture.size == (round(inches * 300), 750)
+
+
+def test_lines_of_a_legend_are_about_equally_long(found):
+    rows = found.to_frame()
+    names = ["auto", "interleaved", "smo_mkl", "spicy", "silp"]
+    copies = [rows[rows["solver"] == "hessian"].assign(solver=name) for name in names]
+    drawn = figure(pd.concat(copies), width=3.25, rows="easy")
+    (legend,) = drawn.legends
+    tops = [text.get_window_extent().y0 for text in legend.get_texts()]
+    lines = [round(top / 10) for top in tops[:5]]
+    assert sorted(map(lines.count, set(lines))) == [2, 3]
 
 
 def test_nothing_is_cut_off_at_column_width(found):

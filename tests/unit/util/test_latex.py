@@ -62,7 +62,7 @@ def test_a_figure_is_written_for_any_document_and_stays_as_it_was(tmp_path):
 @pytest.mark.parametrize("system", TEX)
 def test_tex_takes_the_figure_and_the_words(system, tmp_path):
     if system not in INSTALLED:
-        pytest.skip(f"{system} is not installed")
+        pytest.skip(f"{system}, or a package it needs, is not installed")
     pgf(drawn(), tmp_path / "figure.pgf")
     page = DOCUMENT.replace("WORDS", escaped(HARD))
     (tmp_path / "page.tex").write_text(page, encoding="utf-8")
