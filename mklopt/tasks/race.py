@@ -449,7 +449,6 @@ def race(
         check_flag(reference, "reference")
     how = {"tol": tol, "time_limit": time_limit}
     runs: list[Run] = []
-    intervals: dict[str, tuple[float, float]] = {}
     with progress(verbose, "race", tol) as shown:
         plans, left_out = _plans(named, methods, (seeds, repeats), shown)
         if not any(plans.values()):
@@ -459,14 +458,11 @@ def race(
         if not runs:
             raise KeyboardInterrupt
         total = sum(map(len, plans.values()))
-        for name, problem in named.items():
-            mine = [run for run in runs if run.problem == name]
-            if mine:
-                shown.begin(f"interval of f* for {name}")
-                wanted = reference if len(runs) == total else False
-                intervals[name] = _interval(problem, mine, wanted)
-    stopped = f"stopped by Ctrl-C after {len(runs)} of {total} runs"
-    stopped = stopped * (len(runs) < total)
+        wanted = reference if len(runs) == total else False
+        intervals, complete = _intervals(named, runs, wanted, shown)
+    stopped = "" if complete else "stopped by Ctrl-C before references were solved"
+    if len(runs) < total:
+        stopped = f"stopped by Ctrl-C after {len(runs)} of {total} runs"
     return Race(runs, intervals, tol, left_out, stopped)
 
 
@@ -594,6 +590,24 @@ def _run(
         raise KeyboardInterrupt
     seed, repeat = plan.seed, plan.repeat
     return Run(name, plan.name, seed, result, np.array(weights), repeat)
+
+
+def _intervals(
+    named: dict[str, Problem], runs: list[Run], reference: bool | None, shown: Silent
+) -> tuple[dict[str, tuple[float, float]], bool]:
+    """Intervals of f*, and whether all are done; after Ctrl-C without references."""
+    found, complete = {}, True
+    for name, problem in named.items():
+        mine = [run for run in runs if run.problem == name]
+        if not mine:
+            continue
+        shown.begin(f"interval of f* for {name}")
+        try:
+            found[name] = _interval(problem, mine, reference)
+        except KeyboardInterrupt:
+            reference, complete = False, False
+            found[name] = _interval(problem, mine, reference)
+    return found, complete
 
 
 def _interval(

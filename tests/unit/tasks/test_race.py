@@ -154,6 +154,21 @@ def test_ctrl_c_keeps_the_runs_that_are_complete(monkeypatch):
     assert found.stopped in str(found) and found.stopped in found._repr_html_()
 
 
+def test_ctrl_c_inside_a_reference_loses_no_run(monkeypatch):
+    calls = []
+
+    def refuse(problem):
+        calls.append(problem)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(race_module, "exact", refuse)
+    found = race({"one": problem(), "two": problem(1)}, ["analytic"])
+    assert len(found.runs) == 2 and len(calls) == 1  # no other reference is begun
+    lower, upper = found.intervals["two"]
+    assert 0.0 < lower <= upper
+    assert found.stopped == "stopped by Ctrl-C before references were solved"
+
+
 def test_ctrl_c_before_the_first_run_is_raised(monkeypatch):
     interrupted_at(monkeypatch, 1)
     with pytest.raises(KeyboardInterrupt):
