@@ -26,7 +26,7 @@ Reference: Li, Sun and Toh (2018) for the method, on the lasso; the band is new 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -123,6 +123,7 @@ class FeatureNewton:
     terms: Any
     bias: bool
     gram: Gram
+    patience: ClassVar[int] = IDLE  # steps without a smaller gap
     products: float = 0.0  # with Z: 1 reads all rows once
     steps: int = 0  # of Newton's method
 
@@ -345,7 +346,7 @@ class FeatureNewton:
             idle += 1
             if gap < 0.9 * best:
                 best, idle = gap, 0
-            if gap <= goal or idle > IDLE:
+            if gap <= goal or idle > self.patience:
                 break
             self.look(some, d, x, folded)
             if inner > 0 and not terms.curved and self.solved(terms, alpha, kinks):

@@ -33,6 +33,10 @@ from .feature_model import Array, Model, minimum, penalty_gap
 MODEL_GAP = 1.0  # of the model, relative to its decrease; less saves no Newton step
 FLAT = 1e-12  # added to the model, relative to its mean curvature
 SOLVED = 0.1  # error² of a proximal step relative to its length²
+# Newton steps without a smaller gap: more than IDLE. Where Ω* is finite on a domain
+# only, Fᵀα is far outside of it until a proximal step is nearly done: with a large C
+# after 40 Newton steps. A point that is left before is far from any solution.
+PATIENCE = 60
 SPARSE = LpNorm(1.0)
 FLAT_SLOPE, MAX_TRIALS = 0.1, 30  # of a search on a line, relative to the model
 
@@ -40,6 +44,8 @@ FLAT_SLOPE, MAX_TRIALS = 0.1, 30  # of a search on a line, relative to the model
 @dataclass
 class ProximalNewton(FeatureNewton):
     """MKL in feature space; √θ of FeatureNewton is 1."""
+
+    patience = PATIENCE
 
     formulation: Formulation = field(kw_only=True)
     owner: Array = field(kw_only=True)

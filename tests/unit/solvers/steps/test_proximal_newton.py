@@ -74,6 +74,27 @@ def test_it_finds_what_spicy_finds_on_matrices(formulation, C, bias):
     assert found.relative_gap <= 1e-8
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_long_proximal_steps_are_ended(seed, monkeypatch):
+    """Where C is large, many Newton steps; a step that is left is a bad start."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1000, 4))
+    noisy = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(size=1000)
+    waves = [2.0**k * X @ rng.normal(size=(4, 20)) for k in range(-1, 3)]
+    grams = GramStack.from_factors([np.cos(wave + np.arange(20)) for wave in waves])
+    p = Problem(grams, np.sign(noisy), "hinge", F.LpNorm(1.0), 1e5)
+    left, minimize = [], ProximalNewton.minimize
+
+    def watched(self, some, at, outside, goal):
+        found = minimize(self, some, at, outside, goal)
+        left.append(found.gap > goal)
+        return found
+
+    monkeypatch.setattr(ProximalNewton, "minimize", watched)
+    assert solve(p, "proximal_newton", tol=1e-6).relative_gap <= 1e-6
+    assert left and not any(left)
+
+
 def test_few_steps_from_a_start():
     """At the solution of a near C it takes fewer Newton steps than from nothing."""
     start = solve(problem(C=1.0), "proximal_newton", tol=1e-8)
