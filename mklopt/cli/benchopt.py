@@ -32,8 +32,10 @@ from .words import AS_JSON, echo_json, listed, usage_errors
 
 KINDS = ("lp-2", "l1", "block_norm-1.5", "group_lasso", "elastic_net")
 LOSSES = ("hinge", "logistic", "squared")
-SMALL = ("tiny-hinge", "toy-p43", "toy-q3", "wdbc-vskl-hinge", "wdbc-composite-hinge")
-SMALL += ("wdbc-tikhonov-hinge", "benign-one-class")  # each solver takes one, or none
+SMALL = (  # problems of the library: a solver takes one of these, or is left out
+    *("tiny-hinge", "toy-p43", "toy-q3", "wdbc-vskl-hinge", "wdbc-composite-hinge"),
+    *("wdbc-tikhonov-hinge", "benign-one-class"),
+)
 
 
 @click.command(
