@@ -1,5 +1,7 @@
 """`python -m mklopt` is the command `mklopt`."""
 
+import atexit
+import gc
 import sys
 
 from .util.extras import MissingExtra
@@ -7,6 +9,7 @@ from .util.extras import MissingExtra
 
 def main() -> None:
     """Run the command; without a package that it needs, say which, exit code 2."""
+    atexit.register(gc.freeze)  # else Python looks for garbage at its end, for a second
     try:
         from .cli import main as command
 

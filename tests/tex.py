@@ -8,7 +8,7 @@ import subprocess
 NEEDED = {  # by Matplotlib, to measure text, and by the pages of the tests
     "pdflatex": ("underscore.sty", "booktabs.sty", "pgf.sty"),
     "xelatex": ("underscore.sty", "fontspec.sty", "pgf.sty"),
-    "lualatex": ("underscore.sty", "fontspec.sty", "pgf.sty"),
+    "lualatex": ("underscore.sty", "luaotfload.sty", "fontspec.sty", "pgf.sty"),
 }
 
 

@@ -49,7 +49,7 @@ MODES = ("tiny", "quick", "full")
 NOT_REPRODUCED = "not reproduced on stand-in data"
 VERDICTS = (
     *("confirmed", "refuted", "partly", "vacuous", "not testable"),
-    *("inconclusive", NOT_REPRODUCED),
+    *("inconclusive", NOT_REPRODUCED, "not run"),
 )
 CONTRARY = {
     "confirmed": {"refuted"},

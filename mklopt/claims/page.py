@@ -7,6 +7,7 @@ CSV, tables as CSV and LaTeX.
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def entry(item: Claim, known: By) -> dict[str, Any]:
 
 def _measured(item: Empirical, found: Records) -> tuple[str, str]:
     if not found:
-        return "inconclusive", "registered and not run yet, or not registered yet"
+        return "not run", "registered and not run yet, or not registered yet"
     if not any(one["intervals"] for one in found.values()):  # data that are not here
         first = next(iter(found.values()))
         return first["verdict"], first["evidence"]
@@ -165,16 +166,18 @@ def _page(paper: Paper, entries: Entries, known: By, results: Path) -> str:
     )
     if covered.statements:
         parts.append(_statements(covered, verdicts))
-    parts.append(f"## Claims\n\n{_counts(entries)}\n\n{markdown(_ledger(entries))}\n")
+    parts.append(
+        f"## Claims\n\n{_counts(entries)}\n\n{markdown(_ledger(entries, results))}\n"
+    )
     if changed := _changes(paper):
         parts.append(changed)
-    parts += _shown("Figures", paper.figures, known, _figure)
-    parts += _shown("Tables", paper.sheets, known, lambda i: _sheet(i, results))
+    parts += _shown("Figures", paper.figures, known, results, _figure)
+    parts += _shown("Tables", paper.sheets, known, results, _sheet)
     parts.append(_made(paper, known, covered.data))
     return "\n".join(parts)
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]], numbers=()) -> str:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], numbers=()) -> str:
     table = plain_table("", heads, numbers)
     for row in rows:
         table.add_row(*(cell.replace("|", "\\|").replace("\n", " ") for cell in row))
@@ -213,13 +216,14 @@ def _counts(entries: Entries) -> str:
     return said
 
 
-def _ledger(entries: Entries) -> Any:
+def _ledger(entries: Entries, results: Path) -> Any:
     heads = ("place", "claim, in our words", "verdict", "evidence", "control")
     rows = []
     for entry in entries:
         said, other = plain(entry["evidence"]), "—"
-        if entry["figure"]:
-            said += f" ([figure](results/figures/{entry['figure']}.png))"
+        figure = f"figures/{entry['figure']}.png"
+        if entry["figure"] and (results / figure).exists():
+            said += f" ([figure](results/{figure}))"
         if entry["contrary"]:
             other = plain(f"{entry['wrong']}: {entry['contrary']}")
         if entry.get("registration"):
@@ -261,7 +265,9 @@ def plain(text: str) -> str:
     return "".join(parts)
 
 
-def _shown(title: str, items: dict[str, Any], known: By, show: Any) -> list[str]:
+def _shown(
+    title: str, items: dict[str, Any], known: By, results: Path, show: Any
+) -> list[str]:
     if not items:
         return []
     parts = [f"## {title}\n"]
@@ -269,11 +275,14 @@ def _shown(title: str, items: dict[str, Any], known: By, show: Any) -> list[str]
         mode, record = _record(name, known)
         parts.append(f"### {item.place}\n\n{plain(_caption(item, mode))}\n")
         why = record.get("left_out", "not drawn yet")
-        parts.append(f"Left out: {why}\n" if why else show(item))
-        if record.get("studies"):
-            links = (
-                f"[{s}](results/data/{data_name(s, mode)})" for s in record["studies"]
-            )
+        parts.append(f"Left out: {why}\n" if why else show(item, results))
+        files = {s: data_name(s, mode) for s in record.get("studies", ())}
+        links = [
+            f"[{study}](results/data/{file})"
+            for study, file in files.items()
+            if (results / "data" / file).exists()
+        ]
+        if links:
             parts.append(f"Data: {', '.join(links)}.\n")
     return parts
 
@@ -289,7 +298,7 @@ def _caption(item: Drawn, mode: str) -> str:
     return f"{item.caption(mode)} {size.get(mode, '')}".rstrip()
 
 
-def _figure(item: Item) -> str:
+def _figure(item: Item, results: Path) -> str:
     return f"![{item.place}](results/figures/{item.name}.png)\n"
 
 
@@ -311,11 +320,11 @@ def _made(paper: Paper, known: By, data: dict[str, str]) -> str:
     if data:
         rows = [(plain(name), plain(source)) for name, source in data.items()]
         said.append(f"{_table(('data', 'from'), rows)}\n")
-    rows = [row for mode, found in known.items() for row in _spent(paper, mode, found)]
-    if rows:
+    spent = [row for mode, found in known.items() for row in _spent(paper, mode, found)]
+    if spent:
         heads = ("study", "size", "seeds")
         counts = ("parts", "minutes, all", "minutes, longest part")
-        said.append(f"{_table(heads, rows, counts)}\n")
+        said.append(f"{_table(heads, spent, counts)}\n")
     return "\n".join(said)
 
 

@@ -315,6 +315,7 @@ def _run_all(todo: list[Task], pool: Pool, jobs: int) -> list[Outcome]:
 MARKS = {
     "confirmed": "green", "refuted": "red", "partly": "yellow", "vacuous": "cyan",
     "not testable": "dim", "inconclusive": "yellow", items.NOT_REPRODUCED: "red",
+    "not run": "dim",
 }  # fmt: skip
 
 

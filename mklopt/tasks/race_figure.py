@@ -119,20 +119,12 @@ def solver_looks(
     They depend on the place of a solver in the race, and not on the order of the
     legend: a solver looks the same in every figure of a race.
     """
-    need("matplotlib")
-    from matplotlib.colors import is_color_like
-
     known = names_in(rows, "solver")
     words, tones = dict(labels or {}), dict(colors or {})
     others = (*names_in(rows, "problem"), *AXES, *HEIGHTS)
     _all_known(words, [*known, *others], "labels")
     _all_known(tones, known, "colors")
-    for name, tone in tones.items():
-        if not is_color_like(tone):
-            raise ValueError(
-                f"colors: {name!r} has {short(tone)}; give a colour of matplotlib, "
-                "such as 'black', 'C3' or '#0072b2'"
-            )
+    _check_colours(tones)
     first = _chosen(order or None, known, "order") if order else []
     found: dict[str, dict[str, Any]] = {}
     for name in [*first, *(s for s in known if s not in first)]:
@@ -143,6 +135,21 @@ def solver_looks(
         if name in tones:
             found[name]["color"] = tones[name]
     return found
+
+
+def _check_colours(tones: dict[str, Any]) -> None:
+    """Tables have none, and do not wait for Matplotlib."""
+    if not tones:
+        return
+    need("matplotlib")
+    from matplotlib.colors import is_color_like
+
+    for name, tone in tones.items():
+        if not is_color_like(tone):
+            raise ValueError(
+                f"colors: {name!r} has {short(tone)}; give a colour of matplotlib, "
+                "such as 'black', 'C3' or '#0072b2'"
+            )
 
 
 def _chosen(given: Any, known: list[str], what: str) -> list[str]:

@@ -121,7 +121,8 @@ def localization_errors(scale: Scale) -> Any:
     rows = rows.assign(x=1 / rows.p, loss=100 * (1 - rows.mcc))
     sets = list(rows.data.unique())
     fig, axes = style.panels(len(sets), columns=min(len(sets), 2))
-    ticks = rows.p.unique()[[0, 2, 3, 4, 5, -1]]
+    norms = rows.p.unique()
+    ticks = norms if len(norms) < 7 else norms[[0, 2, 3, 4, 5, -1]]  # room for words
     for k, (axis, which) in enumerate(zip(axes, sets)):
         part = rows[rows.data == which]
         values = part.pivot_table(index="seed", columns="x", values="loss")

@@ -243,7 +243,7 @@ def best_costs(scale: Scale, which: str) -> list[dict]:
         cross = fitted.cross(test.X)
         split = studies.Split(fitted.grams(), cross, train.y, test.y, [])
         for p in (1.0, 2.0):
-            for C, f, _ in studies.decisions(split, train.y, p, COSTS):
+            for C, f, _ in studies.decisions(split, train.y, p, COSTS):  # type: ignore[arg-type]
                 wrong = float(np.mean(np.where(f > 0, 1.0, -1.0) != test.y))
                 rows.append({"data": which, "way": way, "p": p, "C": C, "error": wrong})
     return rows

@@ -344,7 +344,10 @@ def _tuned(split: Split, p: float, scale: Scale) -> list[dict]:
     half = np.arange(len(split.y_test)) % 2 == 0
     best: tuple[float, float, Array] | None = None
     for _, f, theta in decisions(
-        split, split.y, p, scale.of((1.0,), *[2.0 ** np.arange(-2, 6)] * 2)
+        split,
+        split.y,
+        p,
+        scale.of((1.0,), *[2.0 ** np.arange(-2, 6)] * 2),  # type: ignore[arg-type]
     ):
         valid = _auc(split.y_test[half], f[half])
         if best is None or valid > best[0]:

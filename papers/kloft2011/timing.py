@@ -105,7 +105,7 @@ def timed(grams: Any, y: Array, method: Method) -> dict[str, Any]:
     chunks = method.solver is rivals.chunking
     options = {"tol": GAP, "max_iter": MOST_SHOWN if chunks else MOST_ITERATES}
     begun, cpu, before = time.perf_counter(), time.process_time(), grams.passes
-    found = mklopt.solve(problem, method.solver, **options, **method.options)
+    found = mklopt.solve(problem, method.solver, **options, **method.options)  # type: ignore[arg-type]
     row = {"seconds": time.perf_counter() - begun}
     row["seconds_cpu"] = time.process_time() - cpu
     used = found.weights > 1e-6 * np.max(found.weights)

@@ -21,7 +21,8 @@ def parts(done: list[int], stop: int = 99) -> list[Part]:
 
 
 def test_a_run_that_is_stopped_loses_one_part(tmp_path):
-    path, done = tmp_path / "rows.jsonl", []
+    path = tmp_path / "rows.jsonl"
+    done: list = []
     with pytest.raises(KeyboardInterrupt):
         measured(parts(done, stop=2), path)
     assert done == [0, 1] and len(kept(path)) == 2

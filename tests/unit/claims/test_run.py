@@ -133,7 +133,7 @@ def test_a_measured_claim_runs_once_it_is_registered(toy, tmp_path, monkeypatch)
     how = {"jobs": 1, "only": ("the_mean_is_small",), "console": Console(quiet=True)}
     assert not run_papers([toy], **how)
     page = tmp_path / "papers" / toy / "README.md"
-    assert "| **inconclusive** | registered and not run" in page.read_text("utf-8")
+    assert "| **not run** | registered and not run" in page.read_text("utf-8")
     registry.register(paper, {})
     assert run_papers([toy], **how) and run_papers([toy], "full", **how)
     results = page.parent / "results"
@@ -164,7 +164,7 @@ def test_a_cluster_runs_a_paper(toy, run, tmp_path):
     pytest.importorskip("distributed")
     from distributed import LocalCluster
 
-    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=False, **how) as cluster:
         _, shown = run(toy, cluster=cluster.scheduler_address)
     assert "2 confirmed" in shown and (tmp_path / "mark").read_text() == "x"

@@ -55,7 +55,7 @@ def test_costs_per_sample_and_odd_numbers(tmp_path):
     rng = np.random.default_rng(0)
     L = [rng.normal(size=(7, 2)) * 10.0**k for k in (-150, 0, 150)]
     y, costs = rng.normal(size=7), rng.uniform(1, 2, size=7)
-    kinds = formulations.losses_by_name()["eps_insensitive"](eps=1 / 3)
+    kinds = formulations.losses_by_name()["eps_insensitive"](eps=1 / 3)  # type: ignore[call-arg]
     problem = Problem(GramStack.from_factors(L), y, kinds, LpNorm(1.1), costs)
     write_problem(problem, tmp_path / "odd.txt", "odd")
     again = read_problem(tmp_path / "odd.txt")

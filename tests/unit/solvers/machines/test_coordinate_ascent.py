@@ -107,7 +107,7 @@ def test_an_svm_begins_with_it_only_without_a_bias_and_at_hand(monkeypatch, bias
     real = coordinate_ascent.opening
     monkeypatch.setattr(
         "mklopt.solvers.machines.feature_newton.opening",
-        lambda *given: (calls.append(1), real(*given))[1],
+        lambda *given: (calls.append(1), real(*given))[1],  # type: ignore[func-returns-value]
     )
     monkeypatch.setattr("mklopt.grams.factors.Panel.here", here)
     monkeypatch.setattr("mklopt.grams.stack.FEATURE_SAMPLES", 50)
