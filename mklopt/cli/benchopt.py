@@ -11,8 +11,8 @@ With --library the data sets are the solved problems of mklopt.library, f* is kn
 CVXPY with conic solvers is there beside ours.
 
 The files are written from those in templates/. A solver is exported if it takes a
-problem with kernels in memory and labels −1/+1; the first such problem is the one that
-`benchopt test` runs it on.
+problem with kernels in memory and labels −1/+1, or a small problem of the library; the
+first such problem is the one that `benchopt test` runs it on.
 """
 
 import os
@@ -32,6 +32,10 @@ from .words import AS_JSON, echo_json, listed, usage_errors
 
 KINDS = ("lp-2", "l1", "block_norm-1.5", "group_lasso", "elastic_net")
 LOSSES = ("hinge", "logistic", "squared")
+SMALL = (  # problems of the library: a solver takes one of these, or is left out
+    *("tiny-hinge", "toy-p43", "toy-q3", "wdbc-vskl-hinge", "wdbc-composite-hinge"),
+    *("wdbc-tikhonov-hinge", "benign-one-class"),
+)
 
 
 @click.command(
@@ -50,8 +54,9 @@ def command(folder: str, solvers: str | None, library: bool, as_json: bool) -> N
         echo_json({"folder": folder, "files": written})
     else:
         click.echo(f"{folder}: {len(written)} files; now: benchopt run {folder}")
-        if missing := [] if solvers or library else _left_out(written):
+        if missing := [] if solvers else _left_out(written):
             why = "they take no problem with two classes, kernels and no groups"
+            why = "they take no small problem of the library" if library else why
             click.echo(f"left out: {', '.join(missing)} ({why})")
 
 
@@ -88,8 +93,20 @@ def export_library(folder: str | os.PathLike, names: Sequence[str] = ()) -> list
         "solvers/cvxpy.py": _text("library_conic"),
     }
     for name in names or solvers():
-        written[f"solvers/{name}.py"] = _solver(name, {})
+        first = _first_of_library(solvers()[name])
+        if first is None and names:
+            raise ValueError(f"{name} takes no small problem of the library")
+        if first is not None:
+            words = {"dataset": {"problem": first}}
+            written[f"solvers/{name}.py"] = _solver(name, words)
     return _write(folder, written)
+
+
+def _first_of_library(solver: Any) -> str | None:
+    """The first small problem of the library that a solver takes."""
+    from ..library import get
+
+    return next((name for name in SMALL if not solver.why_not(get(name))), None)
 
 
 def _check_solvers(names: Sequence[str]) -> None:

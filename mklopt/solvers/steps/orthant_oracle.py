@@ -55,18 +55,19 @@ class Orthant:
         return self.machine.gap + 1e-14 * abs(self.value)
 
     @property
+    @np.errstate(over="ignore")  # a t that is so large has no effect on θ
     def slope(self) -> Array:
         """∂F/∂t."""
         return self.c - 0.5 * self.machine.v**2 / (1 + self.kappa * self.t) ** 2
 
+    @np.errstate(over="ignore")
     def hessian(self, which: Array) -> Array:
         """∂²F/∂t² for some kernels."""
         bend = 1 + self.kappa * self.t[which]
         B = self.machine.products_of(which) / bend**2
         self._columns = self.machine.sensitivity(B)
         H = self._columns.T @ B
-        with np.errstate(over="ignore"):  # a t without an effect
-            own = self.kappa * self.machine.v[which] ** 2 / bend**3
+        own = self.kappa * self.machine.v[which] ** 2 / bend**3
         return np.asarray(0.5 * (H + H.T) + np.diag(own))
 
     def extrapolate(self, which: Array, step: Array, share: Array) -> None:

@@ -34,10 +34,10 @@ class Rational:
         self.curve, self.theta, self.costs = curve, theta, slope + pull
         self.s = np.maximum(2 * pull, LEAST_SQUARE * np.max(2 * pull) + 1e-300)
 
+    @np.errstate(over="ignore", invalid="ignore")  # then the value is not finite
     def move(self, z: Array) -> float:
         """Go to z; returns the value there."""
-        with np.errstate(over="ignore"):  # caught by the value, which is not finite
-            D = (z - self.theta) / self.s
+        D = (z - self.theta) / self.s
         columns = np.column_stack([self.s, self.curve])
         found = np.linalg.solve(np.eye(len(D)) + self.curve * D, columns)
         self.x, self._curve = found[:, 0], found[:, 1:]

@@ -19,6 +19,7 @@ from mklopt.certificates.enclosure import (
     _value_below,
     enclose,
     finite,
+    lower_bound,
 )
 from mklopt.certificates.products import Products
 from mklopt.formulations import (
@@ -413,3 +414,22 @@ def test_a_dual_point_that_is_denormal_in_units_of_C(loss):
         alpha = [Fraction(float(a)) * Fraction(found.shrink) for a in found.alpha]
         exact = sum(a * Fraction(b) - abs(a) * Fraction(eps) for a, b in zip(alpha, y))
         assert any(alpha) and Fraction(found.lower) <= exact
+
+
+BORDER = [-1e-13, -1e-15, -(2.0**-52), -(2.0**-53), 0.0, 2.0**-52, 1e-15, 1e-13]
+
+
+@pytest.mark.parametrize("beside", BORDER)
+def test_at_the_border_of_the_domain_the_lower_bound_is_not_0(beside):
+    """A norm within rounding errors of 1: s moves inside, α is not given up."""
+    problem = small(GroupLasso(), n=4)
+    alpha = 0.1 * problem.y  # a dual value of Σ yα = 0.4
+    below = lower_bound(problem, alpha, np.array([1 + beside]), 1.0)
+    assert (1 - 2e-13) * 0.4 <= below <= 4 * Fraction(0.1) / max(1, 1 + beside)
+
+
+@pytest.mark.parametrize("shrink", [1.0, 0.5, 0.3])
+def test_a_given_shrink_at_the_border_stays(shrink):
+    problem = small(GroupLasso(), n=4)
+    below = lower_bound(problem, 0.1 * problem.y, np.array([1 / shrink]), shrink)
+    assert (1 - 1e-14) * 0.4 * shrink <= below <= 4 * Fraction(0.1) * Fraction(shrink)

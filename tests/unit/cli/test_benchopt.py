@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from mklopt.cli import main
-from mklopt.cli.benchopt import export
+from mklopt.cli.benchopt import export, export_library
 from mklopt.solvers import solvers
 
 
@@ -138,3 +138,32 @@ def test_the_library_is_one_benchmark(load, tmp_path):
         assert found["value"] >= 1 - 1e-12
         if name == "cvxpy":
             assert found["relative_gap"] <= 1e-6
+
+
+def library_run(load, folder, name):
+    """The solver at the library's problem that it is tested on, after one iterate."""
+    export_library(folder, [name])
+    solver = load(folder / "solvers" / f"{name}.py", "Solver")()
+    asked = solver.test_config["dataset"]
+    dataset = load(folder / "datasets" / "library.py", "Dataset")(**asked)
+    objective = load(folder / "objective.py", "Objective")()
+    objective.set_data(**dataset.get_data())
+    assert solver.skip(**objective.get_objective()) == (False, None)
+    solver.set_objective(**objective.get_objective())
+    solver.run(lambda: False)
+    return objective.evaluate_result(**solver.get_result())
+
+
+@pytest.mark.parametrize("name", ["proximal_newton", "lp_newton", "ista", "mirror"])
+def test_solvers_run_on_a_problem_of_the_library(load, tmp_path, name):
+    """The points of proximal_newton are feature weights, those of others are not."""
+    found = library_run(load, tmp_path, name)
+    assert found["value"] >= 1 - 1e-9 and found["relative_gap"] < np.inf
+
+
+def test_a_solver_that_takes_no_problem_of_the_library_is_left_out(tmp_path):
+    command = ["export-benchopt", str(tmp_path), "--library"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0 and "left out: lbfgs (they take no small" in done.output
+    wrong = CliRunner().invoke(main, [*command, "--solvers", "lbfgs"])
+    assert wrong.exit_code == 2 and "lbfgs takes no small problem" in wrong.output

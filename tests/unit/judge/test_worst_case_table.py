@@ -58,6 +58,15 @@ def test_the_outer_steps_of_spicy_fall_with_the_sum_of_gamma(known_bounds):
     assert set(found.remarks) == {"pgd", "mirror"}
 
 
+def test_with_one_kernel_per_group_mirror_has_no_run(known_bounds):
+    """Γ = Σ log|group| is 0, and with it the unit of the errors."""
+    p = problems()[1].with_(formulation=VSKL([[0], [1], [2], [3]]))
+    found = worst_case_table(p, most=2)
+    rows = [row for row in found.rows if row.solver == "mirror"]
+    assert len(rows) == 4 and all(np.isnan(row.observed) for row in rows)
+    assert "every group has one kernel" in found.remarks["mirror"]
+
+
 def test_a_figure_has_a_panel_for_each_method(known_bounds, tmp_path):
     figure = worst_case_table(problems()[0], most=2).draw(tmp_path / "found.png")
     titles = [axis.get_title() for axis in figure.axes]

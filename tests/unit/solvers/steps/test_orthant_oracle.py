@@ -74,3 +74,14 @@ def test_a_predicted_move_is_a_better_start():
     predicted = before + oracle.machine.move
     after = at(oracle, t + step).machine.point
     assert np.linalg.norm(predicted - after) < 0.2 * np.linalg.norm(before - after)
+
+
+@pytest.mark.parametrize("huge", [1e110, 1e160, 1e305])
+def test_a_huge_t_has_no_effect_and_gives_no_warning(huge):
+    """(1 + κt)³ or (1 + κt)² overflows: θ is 1/κ, whatever t is."""
+    oracle, every = orthant(F.ElasticNet(0.3)), np.arange(5)
+    at(oracle, np.array([0.6, 0.3, huge, 0.8, 0.5]))
+    H = oracle.hessian(every)
+    assert np.all(np.isfinite(H)) and oracle.slope[2] == oracle.c
+    np.testing.assert_allclose(H[2], 0.0, atol=1e-200)
+    assert np.all(np.diag(H)[every != 2] > 0)

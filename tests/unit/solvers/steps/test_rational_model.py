@@ -89,3 +89,9 @@ def test_kernels_without_any_pull_are_no_error():
         np.diag([1.0, 0.0]), np.array([-0.5, 0.1]), np.zeros(2), np.array([0.6, 0.0])
     )
     assert found[0] > 0 and found[1] == 0 and np.all(np.isfinite(share))
+
+
+def test_far_beyond_the_range_of_float64_the_value_is_not_finite_without_a_warning():
+    model = Rational(np.eye(2), np.zeros(2), np.zeros(2), np.array([0.5, 1e-320]))
+    assert np.isfinite(model.move(np.array([1.0, 1e290])))
+    assert not np.isfinite(model.move(np.array([1.0, 1e305])))
